@@ -1,0 +1,149 @@
+//! What a worker says: one [`Event`] a line on its event pipe. Samples do not travel here but through the ring.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Affinity, Agreement, BackendRecord, ModelInfo, TensorSpec, Thumbnail};
+
+/// Something that happened in a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// CLOCK_MONOTONIC.
+    pub t_ns: u64,
+    /// Id of the cell.
+    pub cell: String,
+    /// Which stream of the worker.
+    pub slot: u32,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// The kinds of [`Event`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum EventKind {
+    /// The worker lives and has read its job.
+    Started {
+        /// Its process.
+        pid: u32,
+        /// Its version of Prony.
+        version: String,
+    },
+    /// The session is there.
+    Loaded {
+        /// Time to load the model and make the session.
+        load_ms: f64,
+        /// What executes.
+        backend: BackendRecord,
+        /// The model as data.
+        model: ModelInfo,
+        /// Inputs of the session.
+        inputs: Vec<TensorSpec>,
+        /// The head that was chosen, in words.
+        head: String,
+        /// Arithmetic that is really executed, proved by the session.
+        executed: String,
+        /// Where its threads may run.
+        affinity: Affinity,
+    },
+    /// The first frame went through.
+    Cold {
+        /// Its `total`.
+        total_ms: f64,
+    },
+    /// The frames are resident.
+    Frames {
+        /// How many distinct ones.
+        count: u32,
+        /// Width and height of the first.
+        size: Option<[u32; 2]>,
+        /// What they are, in words.
+        source: String,
+        /// Hash of all of them.
+        sha256: String,
+        /// Files that could not be used, each with its reason.
+        skipped: Vec<String>,
+    },
+    /// Warm-up is over.
+    Steady {
+        /// Frames of the warm-up.
+        samples: u64,
+        /// How long it took.
+        seconds: f64,
+        /// Whether a steady state was reached (or warm-up had a fixed length).
+        settled: bool,
+    },
+    /// A round is over; its samples are in the ring.
+    RoundDone {
+        /// Which.
+        round: u32,
+        /// Its samples.
+        samples: u64,
+    },
+    /// Several in flight, for a while.
+    Throughput {
+        /// Frames completed.
+        frames: u64,
+        /// Wall time.
+        seconds: f64,
+        /// Calls in flight.
+        in_flight: u32,
+    },
+    /// What the outputs look like.
+    Checked {
+        /// Findings of the self-check.
+        check: OutputCheck,
+        /// First call against a later call on the same frame.
+        agreement: Agreement,
+        /// Pictures of detections.
+        thumbnails: Vec<Thumbnail>,
+    },
+    /// The last event of a worker that did its work.
+    Finished {
+        /// Highest resident memory of the process.
+        host_peak_bytes: u64,
+        /// Samples that the ring had no room for.
+        lost_samples: u64,
+    },
+    /// The last event of a worker that could not.
+    Failed {
+        /// Whose fault.
+        kind: FailureKind,
+        /// The thing, the reason, the next step.
+        message: String,
+    },
+}
+
+/// Whose fault a failure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The model file cannot be read or is not one.
+    Model,
+    /// The input cannot be used.
+    Input,
+    /// The outputs fit no head.
+    Head,
+    /// The backend cannot do it here.
+    Unsupported,
+    /// The backend failed while running.
+    Runtime,
+    /// Prony's own.
+    Internal,
+}
+
+/// Findings about outputs, needing no data set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutputCheck {
+    /// Calls whose outputs held a NaN or an infinity.
+    pub non_finite_calls: u64,
+    /// Calls that were looked at.
+    pub checked_calls: u64,
+    /// Boxes over all resident frames; `None` where there is no head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detections: Option<u64>,
+    /// Whether boxes must be there: a built-in model on its own scenes.
+    pub detections_expected: bool,
+    /// The same frame gave the same output before and after the measurement.
+    pub repeatable: bool,
+}

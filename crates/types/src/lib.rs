@@ -1,0 +1,32 @@
+//! The contract between Prony's rooms.
+//!
+//! Everything that crosses a boundary (parent to worker, worker to parent, run to report) is a type of this crate.
+//! It holds data and the few laws that belong to the data; it does no I/O and depends on serde alone.
+
+mod detection;
+mod event;
+mod image;
+mod job;
+mod plan;
+mod record;
+mod sample;
+mod tensor;
+mod verdict;
+
+pub use detection::{Detection, GroundTruth};
+pub use event::{Event, EventKind, FailureKind, OutputCheck};
+pub use image::{Image, PixelFormat, Pixels};
+pub use job::{Command, Fault, Job, MeasureJob, Phase, WORKER_PROTOCOL};
+pub use plan::{
+    BackendName, BudgetSpec, CellSpec, HeadChoice, InputSpec, ModelSource, ModelSpec, Plan, PostSpec, Precision,
+    SceneKind, SourceSpec, UnknownName,
+};
+pub use record::{
+    Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, CpuRecord, Environment,
+    ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases,
+    PrecisionRecord, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, StageStats, TensorAgreement, Thumbnail,
+    TimelinePoint, TempRange,
+};
+pub use sample::{Sample, Stage, Telemetry};
+pub use tensor::{DType, Dim, Metadata, ModelInfo, TensorInfo, TensorSpec};
+pub use verdict::{Difference, Verdict};

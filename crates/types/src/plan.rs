@@ -1,0 +1,283 @@
+//! What was asked: the cells, the input, the budget.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A name that is not one of the known ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    /// What kind of thing was named, e.g. `backend`.
+    pub what: &'static str,
+    /// The name that was given.
+    pub name: String,
+    /// The names that would have been understood.
+    pub known: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown {} `{}`; known: {}", self.what, self.name, self.known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// Declares a closed vocabulary: the enum, its words, `Display`, `FromStr` and serde by word.
+macro_rules! vocabulary {
+    ($(#[$meta:meta])* $name:ident, $what:literal { $($(#[$vmeta:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$vmeta])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// Every word, in the order of declaration.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The word used on the command line and in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownName;
+
+            fn from_str(s: &str) -> Result<$name, UnknownName> {
+                $name::ALL.iter().copied().find(|v| v.name() == s).ok_or_else(|| UnknownName {
+                    what: $what,
+                    name: s.to_owned(),
+                    known: $name::ALL.iter().map(|v| v.name()).collect(),
+                })
+            }
+        }
+    };
+}
+
+vocabulary! {
+    /// What executes a model.
+    BackendName, "backend" {
+        /// The embedded engine: always there.
+        Rten = "rten",
+    }
+}
+
+vocabulary! {
+    /// Arithmetic that was asked for.
+    Precision, "precision" {
+        /// 32-bit float, TF32 off.
+        Fp32 = "fp32",
+        /// 32-bit float with TF32 products.
+        Tf32 = "tf32",
+        /// 16-bit float.
+        Fp16 = "fp16",
+        /// bfloat16.
+        Bf16 = "bf16",
+        /// 8-bit integer.
+        Int8 = "int8",
+        /// 8-bit float.
+        Fp8 = "fp8",
+        /// 4-bit float in blocks.
+        Nvfp4 = "nvfp4",
+        /// Whatever the file brings.
+        Native = "native",
+    }
+}
+
+vocabulary! {
+    /// Which of the built-in worlds.
+    SceneKind, "scene kind" {
+        /// Colour images.
+        Rgb = "rgb",
+        /// 16-bit heat images.
+        Thermal = "thermal",
+    }
+}
+
+vocabulary! {
+    /// How outputs become boxes.
+    HeadChoice, "head" {
+        /// From shapes and metadata.
+        Auto = "auto",
+        /// `[N,4+nc,A]` or its transpose: v8, v9, 11, 12.
+        Dense = "dense",
+        /// `[N,A,5+nc]` with objectness: v5.
+        Objectness = "objectness",
+        /// `[N,64+nc,A]`: distances still as distributions.
+        Dfl = "dfl",
+        /// `[N,300,6]`: v10, 26.
+        EndToEnd = "end2end",
+        /// `num_dets`, boxes, scores, classes.
+        EfficientNms = "efficient-nms",
+        /// `[N,300,4+nc]` with boxes from 0 to 1.
+        RtDetr = "rtdetr",
+        /// Not a detector: nothing before, nothing after.
+        None = "none",
+    }
+}
+
+/// Where a model's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelSource {
+    /// One of the detectors inside the binary.
+    Builtin(SceneKind),
+    /// A file.
+    File(PathBuf),
+}
+
+/// A model of the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelSpec {
+    /// What reports call it: `builtin-rgb`, or the file's stem.
+    pub name: String,
+    /// Where it is.
+    pub source: ModelSource,
+    /// Identity, in hex.
+    pub sha256: String,
+}
+
+/// One model x backend x precision at one input size, batch and device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellSpec {
+    /// `model:backend:precision`, plus a mark where that is ambiguous.
+    pub id: String,
+    /// The model.
+    pub model: ModelSpec,
+    /// What is to execute it.
+    pub backend: BackendName,
+    /// Arithmetic asked for.
+    pub precision: Precision,
+    /// Height and width of the network's input. `None` for models that are not detectors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imgsz: Option<[u32; 2]>,
+    /// Frames a call.
+    pub batch: u32,
+    /// Index of the device; 0 is the first.
+    pub device: u32,
+    /// CPU threads; `None` lets the backend choose and record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Whether the user asked for this backend and precision by name (then "cannot run here" is a failure).
+    pub named: bool,
+}
+
+impl CellSpec {
+    /// The cell's folder name: the id without characters a file system or shell minds.
+    pub fn slug(&self) -> String {
+        self.id.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
+    }
+}
+
+/// Where frames come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceSpec {
+    /// Built-in scenes, of the kind that fits the model.
+    Scenes,
+    /// Images of a folder, in the order of their names.
+    Dir(PathBuf),
+    /// A `.npy` or `.npz` file, for models that are not detectors.
+    Tensor(PathBuf),
+}
+
+/// The input of every cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputSpec {
+    /// Where frames come from.
+    pub source: SourceSpec,
+    /// Seed of the built-in scenes and of random tensors.
+    pub seed: u64,
+    /// Distinct frames to keep resident; at least 32 where the source has as many.
+    pub frames: u32,
+}
+
+/// What becomes of outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PostSpec {
+    /// Lowest confidence that is kept.
+    pub conf: f32,
+    /// Overlap above which the weaker of two boxes of a class goes.
+    pub iou: f32,
+    /// Most boxes an image.
+    pub max_det: u32,
+    /// How outputs become boxes.
+    pub head: HeadChoice,
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetSpec {
+    /// Warm up this long; `None` until steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_s: Option<f64>,
+    /// Measure this long and do not stop early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// Stop after this many samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// Without `duration_s`, stop at this many measured seconds even if the interval is still wide.
+    pub limit_s: f64,
+    /// A worker silent for this long is killed.
+    pub timeout_s: f64,
+}
+
+/// One execution, fully decided: nothing after this looks at flags.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Part of the run folder's name.
+    pub name: String,
+    /// The cells, in the order of the report.
+    pub cells: Vec<CellSpec>,
+    /// What they are fed.
+    pub input: InputSpec,
+    /// What becomes of their outputs.
+    pub post: PostSpec,
+    /// How long they are measured.
+    pub budget: BudgetSpec,
+    /// Every verdict but `valid`, and every skipped cell, fails the run.
+    pub strict: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_word_names_the_known_ones() {
+        let error = "nosuch".parse::<BackendName>().unwrap_err().to_string();
+        assert_eq!(error, "unknown backend `nosuch`; known: rten");
+        assert_eq!("int8".parse::<Precision>(), Ok(Precision::Int8));
+    }
+
+    #[test]
+    fn a_slug_has_no_colon() {
+        let cell = CellSpec {
+            id: "my model:rten:fp32#2".into(),
+            model: ModelSpec {
+                name: "my model".into(),
+                source: ModelSource::Builtin(SceneKind::Rgb),
+                sha256: String::new(),
+            },
+            backend: BackendName::Rten,
+            precision: Precision::Fp32,
+            imgsz: None,
+            batch: 1,
+            device: 0,
+            threads: None,
+            named: false,
+        };
+        assert_eq!(cell.slug(), "my_model_rten_fp32_2");
+    }
+}

@@ -1,0 +1,613 @@
+//! What was measured: the contract of `report.json`. Absent means not measured, never 0.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Difference, ModelInfo, Plan, Precision, Stage, Verdict};
+
+/// Version of the format of `report.json`. Readers refuse others.
+pub const SCHEMA: &str = "prony.run/1";
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
+pub enum ExitCode {
+    /// Every requested cell completed and every gate held.
+    Ok,
+    /// A requested cell failed.
+    CellFailed,
+    /// Wrong usage or bad input; nothing ran.
+    Usage,
+    /// A gate, budget, regression, `wrong-output` or unpermitted `fell-back`.
+    Gate,
+    /// Interrupted; what was measured is kept.
+    Interrupted,
+}
+
+impl From<ExitCode> for u8 {
+    fn from(code: ExitCode) -> u8 {
+        match code {
+            ExitCode::Ok => 0,
+            ExitCode::CellFailed => 1,
+            ExitCode::Usage => 2,
+            ExitCode::Gate => 3,
+            ExitCode::Interrupted => 130,
+        }
+    }
+}
+
+impl TryFrom<u8> for ExitCode {
+    type Error = String;
+
+    fn try_from(n: u8) -> Result<ExitCode, String> {
+        [ExitCode::Ok, ExitCode::CellFailed, ExitCode::Usage, ExitCode::Gate, ExitCode::Interrupted]
+            .into_iter()
+            .find(|&code| u8::from(code) == n)
+            .ok_or_else(|| format!("{n} is not an exit code of prony"))
+    }
+}
+
+/// A run: everything that was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The run itself.
+    pub run: RunInfo,
+    /// The machine.
+    pub environment: Environment,
+    /// How it was measured.
+    pub method: MethodRecord,
+    /// What was asked.
+    pub plan: Plan,
+    /// What came out, in the order of the plan.
+    pub cells: Vec<CellRecord>,
+    /// Cells of one model against the fastest of them.
+    #[serde(default)]
+    pub comparisons: Vec<Comparison>,
+    /// Limits and whether they held.
+    #[serde(default)]
+    pub gates: Vec<Gate>,
+    /// Memory against its limit, over all cells.
+    pub memory_safety: MemorySafety,
+    /// What to ship: one a model.
+    #[serde(default)]
+    pub recommendation: Vec<Recommendation>,
+}
+
+/// Identity of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Name of the run folder.
+    pub id: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// RFC 3339, UTC; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<String>,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Version and commit of Prony.
+    pub version: String,
+    /// Hash of the executable: a run is resumed by the same binary only.
+    pub binary_sha256: String,
+    /// Absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<ExitCode>,
+    /// CLOCK_MONOTONIC at `started`: places every `t_ns` on the wall clock.
+    pub anchor_ns: u64,
+    /// Seconds from start to finish, over all sittings of a resumed run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_s: Option<f64>,
+    /// Whether host name and paths were left out.
+    #[serde(default)]
+    pub redacted: bool,
+}
+
+/// The machine, as far as it can be read. What is not there is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Host name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// Distribution and version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    /// Kernel release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// `x86_64`, `aarch64`.
+    pub arch: String,
+    /// The board or machine model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Hypervisor, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtualization: Option<String>,
+    /// The processor.
+    pub cpu: CpuRecord,
+    /// All memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mem_total_bytes: Option<u64>,
+    /// Memory the system could give at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mem_available_bytes: Option<u64>,
+    /// All swap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap_total_bytes: Option<u64>,
+    /// Load average over one minute at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load1: Option<f64>,
+    /// Names of the sensors that answered.
+    #[serde(default)]
+    pub sensors: Vec<String>,
+    /// Things worth knowing before trusting figures: load, governor, missing sensors.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// The processor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuRecord {
+    /// Marketing name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// CPUs this process may use.
+    pub usable: u32,
+    /// Physical cores, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
+    /// Frequency governor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// Highest frequency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_khz: Option<u64>,
+    /// Instruction sets that matter here.
+    #[serde(default)]
+    pub features: Vec<String>,
+}
+
+/// How every row was measured; one method for all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MethodRecord {
+    /// Clock of `total`.
+    pub clock: String,
+    /// What `total` spans.
+    pub total: String,
+    /// Warm-up rule.
+    pub warmup: String,
+    /// Stopping rule.
+    pub stopping: String,
+    /// Order of the cells.
+    pub schedule: String,
+    /// How intervals are made.
+    pub intervals: String,
+    /// Samples that each percentile needs.
+    pub percentiles: String,
+    /// How two cells are compared.
+    pub comparison: String,
+    /// How throughput is measured.
+    pub throughput: String,
+}
+
+/// Whether a cell ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CellStatus {
+    /// Not yet; only in the record of a run that is under way.
+    Pending,
+    /// Measured.
+    Completed,
+    /// Not run, see the reason.
+    Skipped,
+    /// Tried and failed, see the reason.
+    Failed,
+    /// Cut short by the user.
+    Interrupted,
+}
+
+impl CellStatus {
+    /// The word used in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CellStatus::Pending => "pending",
+            CellStatus::Completed => "completed",
+            CellStatus::Skipped => "skipped",
+            CellStatus::Failed => "failed",
+            CellStatus::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// The row of a report: one cell, one artifact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// Id of the cell.
+    pub id: String,
+    /// Name of its folder under `cells/`.
+    pub slug: String,
+    /// The model.
+    pub model: ModelRecord,
+    /// What executed it.
+    pub backend: BackendRecord,
+    /// Arithmetic asked for and executed.
+    pub precision: PrecisionRecord,
+    /// What really ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactRecord>,
+    /// Frames a call.
+    pub batch: u32,
+    /// Whether it ran.
+    pub status: CellStatus,
+    /// Why it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Which try this is, from 1.
+    pub attempt: u32,
+    /// Whether the figures can be trusted; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Why, or what else to know.
+    #[serde(default)]
+    pub verdict_reasons: Vec<String>,
+    /// Steady state, one in flight, by stage.
+    #[serde(default)]
+    pub latency_ms: LatencyRecord,
+    /// Cold, first second, steady.
+    #[serde(default)]
+    pub phases: Phases,
+    /// Frames a second of wall time, sessions kept busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_fps: Option<f64>,
+    /// Calls in flight while throughput was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u32>,
+    /// Time to load the model and make the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_ms: Option<f64>,
+    /// Memory of the worker.
+    #[serde(default)]
+    pub memory: MemoryRecord,
+    /// Outputs against a reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
+    /// What it was fed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputRecord>,
+    /// Boxes a frame, over the timed samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detections_per_frame: Option<f64>,
+    /// Temperatures while it was timed, over all zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temp_c: Option<TempRange>,
+    /// Distribution of `total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<Histogram>,
+    /// `total` over time.
+    #[serde(default)]
+    pub timeline: Vec<TimelinePoint>,
+    /// Median of `total` by round, in the order of the rounds.
+    #[serde(default)]
+    pub round_p50_ms: Vec<f64>,
+    /// What became of samples that are not in the statistics.
+    #[serde(default)]
+    pub samples: SampleNote,
+    /// Pictures of detections.
+    #[serde(default)]
+    pub thumbnails: Vec<Thumbnail>,
+}
+
+/// The model of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelRecord {
+    /// What reports call it.
+    pub name: String,
+    /// Identity, in hex.
+    pub sha256: String,
+    /// `detect`, `classify`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Shape of the first input, e.g. `1x3x320x320`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// The head that was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// The file as data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<ModelInfo>,
+}
+
+/// What executed a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BackendRecord {
+    /// Name of the backend.
+    pub name: String,
+    /// Version of the library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The device, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// CPU threads it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Where they may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Affinity>,
+}
+
+/// CPUs that a worker's threads may run on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Affinity {
+    /// Their numbers.
+    pub cpus: Vec<u32>,
+}
+
+/// Arithmetic of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrecisionRecord {
+    /// Asked for.
+    pub requested: Precision,
+    /// Proved by the session; absent when nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed: Option<String>,
+}
+
+/// What really ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactRecord {
+    /// Its hash.
+    pub sha256: String,
+    /// Its file; absent for built-in models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether it was made earlier.
+    pub from_cache: bool,
+}
+
+/// Statistics by stage; a stage that does not exist is absent.
+pub type LatencyRecord = BTreeMap<Stage, StageStats>;
+
+/// Statistics of one stage. Percentiles only where the samples support them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageStats {
+    /// Samples.
+    pub n: u64,
+    /// Samples that would be independent.
+    pub n_eff: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub sd: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// Needs 64 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90: Option<f64>,
+    /// Needs 130 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<f64>,
+    /// Needs 662 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<f64>,
+    /// Needs 6,636 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_9: Option<f64>,
+    /// Largest.
+    pub max: f64,
+    /// 95 % interval of the median; absent with fewer than 6 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<[f64; 2]>,
+}
+
+/// Latency by how long the session has been alive, medians of `total`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    /// The very first frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_ms: Option<f64>,
+    /// The first second after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_second_ms: Option<f64>,
+    /// Steady state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_ms: Option<f64>,
+    /// How long warm-up took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_s: Option<f64>,
+}
+
+/// Memory of a cell's worker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryRecord {
+    /// The limit that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_mib: Option<f64>,
+    /// `hard`, `soft`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_type: Option<String>,
+    /// Highest resident memory of the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_peak_mib: Option<f64>,
+    /// Highest device memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_peak_mib: Option<f64>,
+    /// Whether host and device share their memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unified: Option<bool>,
+    /// Whether the limit held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_limit: Option<bool>,
+    /// Each time it did not.
+    #[serde(default)]
+    pub violations: Vec<String>,
+}
+
+/// Memory against its limit, over all cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemorySafety {
+    /// Absent where no limit was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_within_limit: Option<bool>,
+    /// Violations over all cells.
+    pub total_violations: u64,
+    /// Lowest memory the system could still give, seen at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowest_available_mib: Option<f64>,
+}
+
+/// Outputs against a reference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// What the reference is, in words.
+    pub reference: String,
+    /// Box coordinates; all values for a model without a head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boxes: Option<TensorAgreement>,
+    /// Scores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<TensorAgreement>,
+    /// Share of boxes that found their like after NMS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched_boxes: Option<f64>,
+}
+
+/// Two tensors against each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TensorAgreement {
+    /// Cosine of the angle between them.
+    pub cosine: f64,
+    /// Largest absolute difference.
+    pub max_abs: f64,
+    /// Signal to noise in dB; absent when they are equal to the bit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sqnr_db: Option<f64>,
+}
+
+/// What a cell was fed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputRecord {
+    /// In words: `built-in rgb scenes, seed 7`, `random in [0,1], seed 7`.
+    pub source: String,
+    /// Distinct frames.
+    pub frames: u32,
+    /// Width and height of the first frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<[u32; 2]>,
+    /// Hash of all frames.
+    pub sha256: String,
+    /// Files that could not be used, each with its reason.
+    #[serde(default)]
+    pub skipped: Vec<String>,
+}
+
+/// Lowest, mean and highest temperature.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TempRange {
+    /// Lowest.
+    pub min: f64,
+    /// Mean.
+    pub avg: f64,
+    /// Highest.
+    pub max: f64,
+}
+
+/// Counts of `total` in equal steps. The last step also holds everything above.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Lower edge of the first step.
+    pub lo_ms: f64,
+    /// Width of a step.
+    pub step_ms: f64,
+    /// Samples by step.
+    pub counts: Vec<u64>,
+    /// Samples above the last step's upper edge, counted in the last step too.
+    pub above: u64,
+}
+
+/// `total` in one slice of time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimelinePoint {
+    /// Middle of the slice, seconds since the cell's first timed sample.
+    pub t_s: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// Smallest.
+    pub min_ms: f64,
+    /// Largest.
+    pub max_ms: f64,
+    /// Round it belongs to.
+    pub round: u32,
+}
+
+/// Samples beside those of the statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleNote {
+    /// Frames of the warm-up, the cold one included.
+    pub warmup: u64,
+    /// Timed frames, one in flight: those of the statistics.
+    pub steady: u64,
+    /// Samples that the ring had no room for.
+    pub lost: u64,
+}
+
+/// A picture of detections, in the cell's folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thumbnail {
+    /// File name inside the cell's folder.
+    pub file: String,
+    /// The frame, in words.
+    pub caption: String,
+}
+
+/// Two cells of one model against each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Id of the cell.
+    pub cell: String,
+    /// Id of the cell it is held against.
+    pub against: String,
+    /// Median of `cell` over that of `against`; absent when not comparable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// 95 % interval of the ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<[f64; 2]>,
+    /// The word for it.
+    pub difference: Difference,
+    /// What makes it so, in words.
+    pub reason: String,
+}
+
+/// A limit and whether it held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Name of the gate.
+    pub name: String,
+    /// Id of the cell.
+    pub cell: String,
+    /// What was measured; absent when it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure: Option<f64>,
+    /// The limit.
+    pub limit: f64,
+    /// Whether it held.
+    pub pass: bool,
+}
+
+/// What to ship for one model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recommendation {
+    /// The model.
+    pub model: String,
+    /// Id of the cell, where there is one to recommend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
+    /// One sentence.
+    pub text: String,
+}

@@ -1,0 +1,161 @@
+//! What goes into a model and what comes out, as shapes and types.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Element type of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DType {
+    /// 32-bit float.
+    F32,
+    /// 16-bit float.
+    F16,
+    /// bfloat16.
+    Bf16,
+    /// 64-bit float.
+    F64,
+    /// Signed byte.
+    I8,
+    /// Unsigned byte.
+    U8,
+    /// 32-bit integer.
+    I32,
+    /// 64-bit integer.
+    I64,
+    /// Truth value.
+    Bool,
+    /// Anything else the file declares.
+    Other,
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DType::F32 => "f32",
+            DType::F16 => "f16",
+            DType::Bf16 => "bf16",
+            DType::F64 => "f64",
+            DType::I8 => "i8",
+            DType::U8 => "u8",
+            DType::I32 => "i32",
+            DType::I64 => "i64",
+            DType::Bool => "bool",
+            DType::Other => "other",
+        })
+    }
+}
+
+/// One axis of a declared shape.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Dim {
+    /// Known when the file was written.
+    Fixed(u64),
+    /// Chosen by the caller; the file's name for it, perhaps empty.
+    Named(String),
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dim::Fixed(n) => write!(f, "{n}"),
+            Dim::Named(name) if name.is_empty() => f.write_str("?"),
+            Dim::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// An input or output as the file declares it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorInfo {
+    /// Name in the graph.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Declared shape; empty for a scalar or an undeclared shape.
+    pub dims: Vec<Dim>,
+}
+
+impl fmt::Display for TensorInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}[", self.name, self.dtype)?;
+        for (i, dim) in self.dims.iter().enumerate() {
+            write!(f, "{}{dim}", if i == 0 { "" } else { "," })?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// An input or output as it really is in a session: every axis decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorSpec {
+    /// Name in the graph.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// The shape.
+    pub shape: Vec<usize>,
+}
+
+impl TensorSpec {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether an axis is 0.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Display for TensorSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{:?}", self.name, self.dtype, self.shape)
+    }
+}
+
+/// Facts an exporter wrote into the file, in Ultralytics' vocabulary. Absent when the file does not say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Class names by index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Largest stride.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stride: Option<u32>,
+    /// `detect`, `classify`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Height and width the model was exported for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imgsz: Option<[u32; 2]>,
+    /// Whether boxes come out final, without NMS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end2end: Option<bool>,
+}
+
+/// A model file read as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    /// Graph inputs that a caller must feed.
+    pub inputs: Vec<TensorInfo>,
+    /// Graph outputs.
+    pub outputs: Vec<TensorInfo>,
+    /// Exporter's facts.
+    pub metadata: Metadata,
+    /// Operator-set version of the default domain, where the format has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opset: Option<i64>,
+    /// Distinct operator names, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<String>,
+    /// Element type that most weights are stored in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<DType>,
+    /// Number of weights.
+    #[serde(default)]
+    pub parameters: u64,
+}
