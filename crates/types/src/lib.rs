@@ -23,10 +23,10 @@ pub use plan::{
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, CpuRecord, Environment,
-    ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases,
-    PrecisionRecord, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, StageStats, TensorAgreement, Thumbnail,
-    TimelinePoint, TempRange,
+    ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord,
+    Phases, PrecisionRecord, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, StageStats, TempRange,
+    TensorAgreement, Thumbnail, TimelinePoint,
 };
 pub use sample::{Sample, Stage, Telemetry};
-pub use tensor::{DType, Dim, Metadata, ModelInfo, TensorInfo, TensorSpec};
+pub use tensor::{DType, Dim, Metadata, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};
 pub use verdict::{Difference, Verdict};

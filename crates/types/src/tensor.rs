@@ -159,3 +159,41 @@ pub struct ModelInfo {
     #[serde(default)]
     pub parameters: u64,
 }
+
+/// The elements of a tensor, borrowed from a session. Half-precision outputs are widened before they get here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TensorData<'a> {
+    /// 32-bit floats.
+    F32(&'a [f32]),
+    /// 32-bit integers.
+    I32(&'a [i32]),
+    /// 64-bit integers.
+    I64(&'a [i64]),
+}
+
+impl TensorData<'_> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            TensorData::F32(data) => data.len(),
+            TensorData::I32(data) => data.len(),
+            TensorData::I64(data) => data.len(),
+        }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// An output: contiguous, row-major, borrowed from a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TensorView<'a> {
+    /// Name in the graph.
+    pub name: &'a str,
+    /// The shape; its product is the number of elements.
+    pub shape: &'a [usize],
+    /// The elements.
+    pub data: TensorData<'a>,
+}
