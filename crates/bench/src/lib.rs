@@ -1,1 +1,17 @@
-//! placeholder
+//! The work of a worker: load, cold start, warm-up, the timed loop in rounds, throughput, checks.
+//!
+//! A worker is a child process of the same binary. It reads a [`Job`](prony_types::Job) and then commands on its
+//! stdin, writes events to the pipe that was its stdout, and puts samples into a shared ring. It knows no store, no
+//! report and no terminal.
+
+mod channel;
+mod clock;
+mod frames;
+mod measure;
+mod outputs;
+mod ring;
+mod worker;
+
+pub use clock::now_ns;
+pub use ring::{RingError, RingReader, RingWriter, Shared};
+pub use worker::run_worker;

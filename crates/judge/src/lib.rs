@@ -1,1 +1,24 @@
-//! placeholder
+//! What the figures mean.
+//!
+//! Pure functions from samples and records to statistics, verdicts, differences and recommendations: no clock, no
+//! I/O, no state beyond a fixed-size window. Everything here can be replayed from a run folder with the same result.
+
+pub mod agreement;
+pub mod difference;
+mod exit;
+mod phase;
+mod recommendation;
+pub mod shape;
+pub mod stats;
+pub mod steady;
+pub mod stopping;
+mod student;
+mod telemetry;
+pub mod verdict;
+
+pub use difference::{EQUIVALENCE, compare, comparisons};
+pub use exit::exit_code;
+pub use phase::{by_round, detections_per_frame, latency, phases, round_p50_ms};
+pub use recommendation::recommend;
+pub use telemetry::{lowest_available_mib, temp_range};
+pub use verdict::{Evidence, judge};

@@ -1,1 +1,18 @@
-//! placeholder
+//! A [`RunRecord`](prony_types::RunRecord) as text: Markdown, CSV, HTML, and the table on the terminal.
+//!
+//! Pure functions. Every statistic, comparison and recommendation is in the record already; this room gives them units,
+//! digits and places. Names and reasons come from outside and are escaped for whatever they are written into.
+
+mod chart;
+mod csv;
+mod facts;
+mod figure;
+mod html;
+mod markdown;
+mod row;
+mod terminal;
+
+pub use csv::{csv, imgsz_groups};
+pub use html::{Picture, ReportError, html};
+pub use markdown::markdown;
+pub use terminal::terminal;

@@ -1,1 +1,13 @@
-//! placeholder
+//! Frames with ground truth: the built-in scenes and folders of images.
+//!
+//! [`scenes`] draws seeded little worlds whose every box is known, [`synth`] writes them to disk as a data set,
+//! [`folder`] reads what a user has, and [`png`] turns a frame into a lossless file.
+
+pub mod folder;
+pub mod png;
+pub mod scenes;
+pub mod synth;
+
+mod error;
+
+pub use error::SourceError;

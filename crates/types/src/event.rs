@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Affinity, Agreement, BackendRecord, ModelInfo, TensorSpec, Thumbnail};
+use crate::{Agreement, BackendRecord, ModelInfo, TensorSpec, Thumbnail};
 
 /// Something that happened in a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,17 +39,17 @@ pub enum EventKind {
         model: ModelInfo,
         /// Inputs of the session.
         inputs: Vec<TensorSpec>,
-        /// The head that was chosen, in words.
-        head: String,
         /// Arithmetic that is really executed, proved by the session.
         executed: String,
-        /// Where its threads may run.
-        affinity: Affinity,
     },
     /// The first frame went through.
     Cold {
         /// Its `total`.
         total_ms: f64,
+        /// The head that was chosen for the outputs, in words.
+        head: String,
+        /// The outputs as they really are.
+        outputs: Vec<TensorSpec>,
     },
     /// The frames are resident.
     Frames {
@@ -102,8 +102,6 @@ pub enum EventKind {
     Finished {
         /// Highest resident memory of the process.
         host_peak_bytes: u64,
-        /// Samples that the ring had no room for.
-        lost_samples: u64,
     },
     /// The last event of a worker that could not.
     Failed {

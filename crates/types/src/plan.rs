@@ -161,6 +161,8 @@ pub struct CellSpec {
     /// Height and width of the network's input. `None` for models that are not detectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imgsz: Option<[u32; 2]>,
+    /// How its outputs become boxes.
+    pub head: HeadChoice,
     /// Frames a call.
     pub batch: u32,
     /// Index of the device; 0 is the first.
@@ -211,8 +213,6 @@ pub struct PostSpec {
     pub iou: f32,
     /// Most boxes an image.
     pub max_det: u32,
-    /// How outputs become boxes.
-    pub head: HeadChoice,
 }
 
 /// How long to measure.
@@ -273,6 +273,7 @@ mod tests {
             backend: BackendName::Rten,
             precision: Precision::Fp32,
             imgsz: None,
+            head: HeadChoice::Auto,
             batch: 1,
             device: 0,
             threads: None,

@@ -1,0 +1,295 @@
+//! What every backend must do, as checks that any backend can be put through. `tests/conformance.rs` runs them all
+//! on every backend that is there.
+
+use std::borrow::Cow;
+
+use prony_model::onnx::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo};
+use prony_model::{ModelFile, sha256_hex};
+use prony_types::{ModelInfo, Precision, SceneKind, TensorData};
+use prost::Message as _;
+
+use crate::{Backend, Session, SessionSpec, SlotInput};
+
+/// A check: its name and what it does. The error says what was wrong.
+pub type Check = (&'static str, fn(&dyn Backend) -> Result<(), String>);
+
+/// All checks.
+pub const CHECKS: &[Check] = &[
+    ("identity gives back the input to the bit", identity),
+    ("a convolution is computed right", convolution),
+    ("several inputs and outputs keep their order", several),
+    ("a free batch axis takes any batch", free_batch),
+    ("a fixed batch axis refuses another batch", fixed_batch),
+    ("the same input gives the same output", repeatable),
+    ("calls in flight do not mix their slots", slots_apart),
+    ("outputs stay until the slot's next call", outputs_stay),
+    ("a device that is not there is refused", no_such_device),
+    ("an operator that does not exist is an error", unknown_operator),
+    ("the built-in detectors run", builtin_models),
+    ("the record names library, version and threads", record),
+];
+
+/// A model file around a graph, as if it had been read.
+pub fn model_file(proto: &ModelProto) -> Result<ModelFile, String> {
+    let bytes = proto.encode_to_vec();
+    let path = std::env::temp_dir().join(format!("prony-conformance-{}.onnx", sha256_hex(&bytes)));
+    std::fs::write(&path, &bytes).map_err(|e| e.to_string())?;
+    let read = ModelFile::read(&path).map_err(|e| e.to_string());
+    let _ = std::fs::remove_file(&path);
+    // Without the path: the bytes are all there is.
+    read.map(|file| ModelFile { path: None, bytes: Cow::Owned(bytes), ..file })
+}
+
+fn graph(
+    node: Vec<NodeProto>,
+    initializer: Vec<TensorProto>,
+    input: Vec<ValueInfo>,
+    output: Vec<ValueInfo>,
+) -> ModelProto {
+    ModelProto::new(GraphProto { node, name: "check".into(), initializer, input, output }, &[])
+}
+
+fn identity_model(batch: i64) -> ModelProto {
+    graph(
+        vec![NodeProto::new("Identity", &["x"], &["y"], vec![])],
+        vec![],
+        vec![ValueInfo::floats("x", &[batch, 3, 4, 4])],
+        vec![ValueInfo::floats("y", &[batch, 3, 4, 4])],
+    )
+}
+
+fn open(backend: &dyn Backend, model: &ModelFile, batch: u32) -> Result<Box<dyn Session>, String> {
+    let spec = SessionSpec { model, precision: Precision::Fp32, batch, imgsz: None, device: 0, threads: 1, slots: 2 };
+    backend.open(&spec).map_err(|e| e.to_string())
+}
+
+fn fill(session: &mut dyn Session, slot: usize, index: usize, value: impl Fn(usize) -> f32) -> Result<(), String> {
+    match session.input(slot, index) {
+        SlotInput::F32(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = value(i)),
+        SlotInput::I32(_) => return Err("an f32 input has an integer buffer".into()),
+    }
+    Ok(())
+}
+
+fn output(session: &dyn Session, slot: usize, index: usize) -> Result<Vec<f32>, String> {
+    let view = session.output(slot, index);
+    let elements: usize = view.shape.iter().product();
+    match view.data {
+        TensorData::F32(data) if data.len() == elements => Ok(data.to_vec()),
+        TensorData::F32(data) => Err(format!("output {} has {} values for {:?}", view.name, data.len(), view.shape)),
+        _ => Err(format!("output {} is not f32", view.name)),
+    }
+}
+
+fn run(session: &mut dyn Session, slot: usize) -> Result<(), String> {
+    session.run(slot).map(|_| ()).map_err(|e| e.to_string())
+}
+
+fn expect(what: &str, got: &[f32], want: &[f32]) -> Result<(), String> {
+    let same = got.len() == want.len() && got.iter().zip(want).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs().max(1.0));
+    if same { Ok(()) } else { Err(format!("{what}: {got:?} instead of {want:?}")) }
+}
+
+/// Values of every magnitude and sign, none of them special.
+fn pattern(seed: u32) -> impl Fn(usize) -> f32 {
+    move |i| {
+        let x = (i as u32).wrapping_mul(2_654_435_761).wrapping_add(seed.wrapping_mul(40_503));
+        (x >> 8) as f32 / 65_536.0 - 128.0
+    }
+}
+
+fn identity(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&identity_model(1))?;
+    let mut session = open(backend, &model, 1)?;
+    let value = pattern(1);
+    fill(&mut *session, 0, 0, &value)?;
+    run(&mut *session, 0)?;
+    let want: Vec<f32> = (0..48).map(value).collect();
+    let got = output(&*session, 0, 0)?;
+    let bits = |data: &[f32]| data.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    if bits(&got) == bits(&want) { Ok(()) } else { Err(format!("{got:?} instead of {want:?}")) }
+}
+
+fn convolution(backend: &dyn Backend) -> Result<(), String> {
+    let weights: Vec<f32> = (0..9).map(|i| i as f32).collect();
+    let model = model_file(&graph(
+        vec![
+            NodeProto::new("Conv", &["x", "w", "b"], &["c"], vec![AttributeProto::ints("pads", &[1, 1, 1, 1])]),
+            NodeProto::new("Relu", &["c"], &["y"], vec![]),
+        ],
+        vec![TensorProto::floats("w", &[1, 1, 3, 3], &weights), TensorProto::floats("b", &[1], &[-100.0])],
+        vec![ValueInfo::floats("x", &[1, 1, 3, 3])],
+        vec![ValueInfo::floats("y", &[1, 1, 3, 3])],
+    ))?;
+    let mut session = open(backend, &model, 1)?;
+    fill(&mut *session, 0, 0, |i| (i + 1) as f32)?;
+    run(&mut *session, 0)?;
+    expect("conv", &output(&*session, 0, 0)?, &convolved())
+}
+
+/// 1..9 against 0..8 with zero padding, minus 100, clamped at 0: the same by a plain loop.
+fn convolved() -> Vec<f32> {
+    let x = |r: i32, c: i32| if (0..3).contains(&r) && (0..3).contains(&c) { (r * 3 + c + 1) as f32 } else { 0.0 };
+    let mut out = Vec::new();
+    for r in 0..3 {
+        for c in 0..3 {
+            let mut sum = -100.0;
+            for dr in 0..3 {
+                for dc in 0..3 {
+                    sum += x(r + dr - 1, c + dc - 1) * (dr * 3 + dc) as f32;
+                }
+            }
+            out.push(f32::max(sum, 0.0));
+        }
+    }
+    out
+}
+
+fn several(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&graph(
+        vec![NodeProto::new("Sub", &["a", "b"], &["d"], vec![]), NodeProto::new("Add", &["a", "b"], &["s"], vec![])],
+        vec![],
+        vec![ValueInfo::floats("a", &[1, 2]), ValueInfo::floats("b", &[1, 2])],
+        vec![ValueInfo::floats("s", &[1, 2]), ValueInfo::floats("d", &[1, 2])],
+    ))?;
+    let mut session = open(backend, &model, 1)?;
+    fill(&mut *session, 0, 0, |i| 10.0 + i as f32)?;
+    fill(&mut *session, 0, 1, |_| 1.0)?;
+    run(&mut *session, 0)?;
+    if session.output_count() != 2 || session.output(0, 0).name != "s" {
+        return Err("outputs are not in the order of the file".into());
+    }
+    expect("sum", &output(&*session, 0, 0)?, &[11.0, 12.0])?;
+    expect("difference", &output(&*session, 0, 1)?, &[9.0, 10.0])
+}
+
+fn free_batch(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&identity_model(-1))?;
+    for batch in [1, 3] {
+        let mut session = open(backend, &model, batch)?;
+        fill(&mut *session, 0, 0, pattern(2))?;
+        run(&mut *session, 0)?;
+        let got = session.output(0, 0).shape.to_vec();
+        if got != [batch as usize, 3, 4, 4] {
+            return Err(format!("batch {batch} gave {got:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn fixed_batch(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&identity_model(1))?;
+    match open(backend, &model, 2) {
+        Err(error) if error.contains("batch 2") => Ok(()),
+        Err(error) => Err(format!("the error does not name the batch: {error}")),
+        Ok(_) => Err("batch 2 was taken by a model fixed at 1".into()),
+    }
+}
+
+fn detector(backend: &dyn Backend, kind: SceneKind) -> Result<(Box<dyn Session>, ModelInfo), String> {
+    let model = ModelFile::builtin(kind).map_err(|e| e.to_string())?;
+    let session = open(backend, &model, 1)?;
+    Ok((session, model.info))
+}
+
+fn repeatable(backend: &dyn Backend) -> Result<(), String> {
+    let (mut session, _) = detector(backend, SceneKind::Rgb)?;
+    let value = |i: usize| (pattern(3)(i) / 256.0) + 0.5;
+    fill(&mut *session, 0, 0, value)?;
+    run(&mut *session, 0)?;
+    let first = output(&*session, 0, 0)?;
+    run(&mut *session, 0)?;
+    if first == output(&*session, 0, 0)? { Ok(()) } else { Err("two calls on one input differ".into()) }
+}
+
+fn slots_apart(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&identity_model(1))?;
+    let mut session = open(backend, &model, 1)?;
+    if session.slots() != 2 {
+        return Err(format!("{} slots instead of 2", session.slots()));
+    }
+    for turn in 0..4u32 {
+        fill(&mut *session, 0, 0, pattern(10 + turn))?;
+        session.submit(0).map_err(|e| e.to_string())?;
+        fill(&mut *session, 1, 0, pattern(20 + turn))?;
+        session.submit(1).map_err(|e| e.to_string())?;
+        session.collect(1).map_err(|e| e.to_string())?;
+        session.collect(0).map_err(|e| e.to_string())?;
+        expect("slot 0", &output(&*session, 0, 0)?, &(0..48).map(pattern(10 + turn)).collect::<Vec<_>>())?;
+        expect("slot 1", &output(&*session, 1, 0)?, &(0..48).map(pattern(20 + turn)).collect::<Vec<_>>())?;
+    }
+    Ok(())
+}
+
+fn outputs_stay(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&identity_model(1))?;
+    let mut session = open(backend, &model, 1)?;
+    fill(&mut *session, 0, 0, pattern(4))?;
+    run(&mut *session, 0)?;
+    fill(&mut *session, 0, 0, |_| 0.0)?;
+    fill(&mut *session, 1, 0, pattern(5))?;
+    run(&mut *session, 1)?;
+    expect("slot 0", &output(&*session, 0, 0)?, &(0..48).map(pattern(4)).collect::<Vec<_>>())
+}
+
+fn no_such_device(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&identity_model(1))?;
+    let spec = SessionSpec {
+        model: &model,
+        precision: Precision::Fp32,
+        batch: 1,
+        imgsz: None,
+        device: 99,
+        threads: 1,
+        slots: 1,
+    };
+    match backend.open(&spec) {
+        Err(error) if error.to_string().contains("99") => Ok(()),
+        Err(error) => Err(format!("the error does not name the device: {error}")),
+        Ok(_) => Err("device 99 was opened".into()),
+    }
+}
+
+fn unknown_operator(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&graph(
+        vec![NodeProto::new("FrobnicateTensor", &["x"], &["y"], vec![])],
+        vec![],
+        vec![ValueInfo::floats("x", &[1, 2])],
+        vec![ValueInfo::floats("y", &[1, 2])],
+    ))?;
+    let mut session = match open(backend, &model, 1) {
+        Ok(session) => session,
+        Err(error) if error.contains("FrobnicateTensor") => return Ok(()),
+        Err(error) => return Err(format!("the error does not name the operator: {error}")),
+    };
+    match session.run(0) {
+        Err(_) => Ok(()),
+        Ok(_) => Err("an operator that does not exist was executed".into()),
+    }
+}
+
+fn builtin_models(backend: &dyn Backend) -> Result<(), String> {
+    for &kind in SceneKind::ALL {
+        let (mut session, info) = detector(backend, kind)?;
+        fill(&mut *session, 0, 0, |_| 0.5)?;
+        run(&mut *session, 0)?;
+        let shape = session.output(0, 0).shape.to_vec();
+        if shape.len() != 3 || shape[1] != 4 + info.metadata.names.len() {
+            return Err(format!("builtin-{kind} gave {shape:?}"));
+        }
+        if !output(&*session, 0, 0)?.iter().all(|x| x.is_finite()) {
+            return Err(format!("builtin-{kind} gave values that are not finite"));
+        }
+    }
+    Ok(())
+}
+
+fn record(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&identity_model(1))?;
+    let session = open(backend, &model, 1)?;
+    let record = session.record();
+    if record.name != backend.name().name() || record.version.is_none() || record.device.is_none() {
+        return Err(format!("incomplete: {record:?}"));
+    }
+    if session.executed().is_empty() { Err("the executed precision is empty".into()) } else { Ok(()) }
+}

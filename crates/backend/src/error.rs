@@ -1,0 +1,53 @@
+//! What can go wrong in a backend.
+
+use prony_types::{FailureKind, TensorInfo};
+
+/// Why a session could not be made or a call failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The library does not take the model.
+    #[error("{backend}: cannot load the model: {reason}")]
+    Load {
+        /// Which backend.
+        backend: &'static str,
+        /// Its words.
+        reason: String,
+    },
+    /// The model asks for what the backend cannot do.
+    #[error("{backend}: {what}")]
+    Unsupported {
+        /// Which backend.
+        backend: &'static str,
+        /// What it cannot do, and what to do instead.
+        what: String,
+    },
+    /// The requested shape does not fit the declared one.
+    #[error("input `{}` is declared as {tensor}, which does not take {what}", tensor.name)]
+    Shape {
+        /// The input.
+        tensor: TensorInfo,
+        /// What was asked.
+        what: String,
+    },
+    /// A call failed.
+    #[error("{backend}: inference failed: {reason}")]
+    Run {
+        /// Which backend.
+        backend: &'static str,
+        /// Its words.
+        reason: String,
+    },
+}
+
+impl BackendError {
+    /// Whose fault it is.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            BackendError::Load { .. } => FailureKind::Model,
+            BackendError::Unsupported { .. } => FailureKind::Unsupported,
+            BackendError::Shape { .. } => FailureKind::Input,
+            BackendError::Run { .. } => FailureKind::Runtime,
+        }
+    }
+}

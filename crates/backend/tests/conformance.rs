@@ -1,0 +1,25 @@
+//! Every backend that is there passes every check.
+
+use prony_backend::{backend, conformance};
+use prony_types::BackendName;
+
+/// Checks that a backend is known not to pass, with the reason. Empty is the goal.
+const EXCUSED: &[(BackendName, &str, &str)] = &[];
+
+#[test]
+fn every_backend_conforms() {
+    let mut failures = Vec::new();
+    for &name in BackendName::ALL {
+        let backend = backend(name);
+        for (check, run) in conformance::CHECKS {
+            let excuse = EXCUSED.iter().find(|(who, what, _)| *who == name && what == check);
+            match (run(&*backend), excuse) {
+                (Ok(()), None) => {}
+                (Ok(()), Some(_)) => failures.push(format!("{name}: {check}: passes now; remove the excuse")),
+                (Err(error), None) => failures.push(format!("{name}: {check}: {error}")),
+                (Err(_), Some((_, _, why))) => println!("{name}: {check}: excused: {why}"),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}

@@ -1,0 +1,274 @@
+//! What a cell is fed: distinct frames, decoded and resident before anything is timed.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use npyz::NpyFile;
+use prony_source::{folder, scenes};
+use prony_types::{DType, Image, InputSpec, ModelSource, Pixels, SceneKind, SourceSpec, TensorSpec};
+use sha2::{Digest, Sha256};
+
+/// Decoded frames beyond this are not kept: a small board has little more.
+const MAX_RESIDENT_BYTES: usize = 512 << 20;
+
+/// Frames, or tensors for models that are not detectors.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) items: Items,
+    /// In words, for the record.
+    pub(crate) source: String,
+    /// Files that could not be used, each with its reason.
+    pub(crate) skipped: Vec<String>,
+    /// Whether these are the scenes that a built-in model was made for.
+    pub(crate) home_scenes: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Items {
+    Images(Vec<Image>),
+    /// One entry a frame, each with one vector an input of the model.
+    Tensors(Vec<Vec<Values>>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Values {
+    F32(Vec<f32>),
+    I32(Vec<i32>),
+}
+
+impl Feed {
+    pub(crate) fn len(&self) -> usize {
+        match &self.items {
+            Items::Images(images) => images.len(),
+            Items::Tensors(tensors) => tensors.len(),
+        }
+    }
+
+    pub(crate) fn size(&self) -> Option<[u32; 2]> {
+        match &self.items {
+            Items::Images(images) => images.first().map(|image| [image.width(), image.height()]),
+            Items::Tensors(_) => None,
+        }
+    }
+
+    /// Hash of everything that is fed, in order.
+    pub(crate) fn sha256(&self) -> String {
+        let mut hash = Sha256::new();
+        match &self.items {
+            Items::Images(images) => images.iter().for_each(|image| hash_image(&mut hash, image)),
+            Items::Tensors(tensors) => {
+                for values in tensors.iter().flatten() {
+                    match values {
+                        Values::F32(data) => data.iter().for_each(|x| hash.update(x.to_le_bytes())),
+                        Values::I32(data) => data.iter().for_each(|x| hash.update(x.to_le_bytes())),
+                    }
+                }
+            }
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn hash_image(hash: &mut Sha256, image: &Image) {
+    hash.update(image.width().to_le_bytes());
+    hash.update(image.height().to_le_bytes());
+    match image.pixels() {
+        Pixels::U8(data) => hash.update(data),
+        Pixels::U16(data) => data.iter().for_each(|x| hash.update(x.to_le_bytes())),
+    }
+}
+
+/// Images for a detector. With `only_first`, just enough for the cold start.
+pub(crate) fn images(spec: &InputSpec, model: &ModelSource, only_first: bool) -> Result<Feed, String> {
+    let count = if only_first { 1 } else { spec.frames.max(1) };
+    match &spec.source {
+        SourceSpec::Scenes => {
+            let (kind, home_scenes) = match model {
+                ModelSource::Builtin(kind) => (*kind, true),
+                ModelSource::File(_) => (SceneKind::Rgb, false),
+            };
+            let source = format!("built-in {kind} scenes, seed {}", spec.seed);
+            let items = Items::Images(render(kind, spec.seed, count));
+            Ok(Feed { items, source, skipped: Vec::new(), home_scenes })
+        }
+        SourceSpec::Dir(dir) => from_folder(dir, count as usize),
+        SourceSpec::Tensor(path) => Err(format!(
+            "{} holds tensors, which a detector does not take; use --source, or --head none",
+            path.display()
+        )),
+    }
+}
+
+fn render(kind: SceneKind, seed: u64, count: u32) -> Vec<Image> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(count as usize);
+    let mut images: Vec<Option<Image>> = vec![None; count as usize];
+    let share = images.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        for (part, chunk) in images.chunks_mut(share).enumerate() {
+            scope.spawn(move || {
+                for (i, image) in chunk.iter_mut().enumerate() {
+                    *image = Some(scenes::scene(kind, seed, (part * share + i) as u32).image);
+                }
+            });
+        }
+    });
+    images.into_iter().flatten().collect()
+}
+
+fn from_folder(dir: &Path, count: usize) -> Result<Feed, String> {
+    let files = folder::images(dir).map_err(|e| e.to_string())?;
+    let mut images = Vec::new();
+    let mut skipped = Vec::new();
+    let mut bytes = 0;
+    let total = files.len();
+    for path in files {
+        if images.len() >= count || bytes >= MAX_RESIDENT_BYTES {
+            break;
+        }
+        match folder::load(&path) {
+            Ok(image) => {
+                bytes += image.width() as usize * image.height() as usize * 3;
+                images.push(image);
+            }
+            Err(error) => skipped.push(error.to_string()),
+        }
+    }
+    if images.is_empty() {
+        return Err(format!("none of the {total} images in {} can be read: {}", dir.display(), skipped.join("; ")));
+    }
+    let source = format!("{} of {total} images in {}", images.len(), dir.display());
+    Ok(Feed { items: Items::Images(images), source, skipped, home_scenes: false })
+}
+
+/// Tensors for a model that is not a detector: from a file, or random.
+pub(crate) fn tensors(spec: &InputSpec, inputs: &[TensorSpec]) -> Result<Feed, String> {
+    let (items, source) = match &spec.source {
+        SourceSpec::Tensor(path) => (vec![from_file(path, inputs)?], format!("tensors in {}", path.display())),
+        _ => (random(spec, inputs)?, format!("random values from 0 to 1, seed {}", spec.seed)),
+    };
+    Ok(Feed { items: Items::Tensors(items), source, skipped: Vec::new(), home_scenes: false })
+}
+
+fn random(spec: &InputSpec, inputs: &[TensorSpec]) -> Result<Vec<Vec<Values>>, String> {
+    if let Some(tensor) = inputs.iter().find(|t| t.dtype != DType::F32) {
+        return Err(format!("input {tensor} takes integers, whose range only you know; give --input x.npz"));
+    }
+    let bytes: usize = inputs.iter().map(|t| t.len() * 4).sum();
+    let frames = (MAX_RESIDENT_BYTES / bytes.max(1)).clamp(1, spec.frames.max(1) as usize);
+    let mut state = spec.seed ^ 0x9e37_79b9_7f4a_7c15;
+    let mut next = move || {
+        // An LCG with Knuth's multiplier; the upper bits are good enough to be "some input".
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 24) as f32
+    };
+    Ok((0..frames)
+        .map(|_| inputs.iter().map(|t| Values::F32((0..t.len()).map(|_| next()).collect())).collect())
+        .collect())
+}
+
+fn from_file(path: &Path, inputs: &[TensorSpec]) -> Result<Vec<Values>, String> {
+    let name = path.display();
+    if path.extension().is_some_and(|e| e == "npz") {
+        let mut archive = npyz::npz::NpzArchive::open(path).map_err(|e| format!("cannot read {name}: {e}"))?;
+        let there: Vec<String> = archive.array_names().map(str::to_owned).collect();
+        inputs
+            .iter()
+            .map(|tensor| match archive.by_name(&tensor.name) {
+                Ok(Some(array)) => values(array, tensor).map_err(|e| format!("{name}: {e}")),
+                Ok(None) => Err(format!("{name} has no array `{}`; it has {}", tensor.name, there.join(", "))),
+                Err(e) => Err(format!("cannot read {name}: {e}")),
+            })
+            .collect()
+    } else {
+        let [tensor] = inputs else {
+            return Err(format!("the model has {} inputs; give an .npz with one array for each", inputs.len()));
+        };
+        let file = File::open(path).map_err(|e| format!("cannot read {name}: {e}"))?;
+        let array = NpyFile::new(BufReader::new(file)).map_err(|e| format!("{name} is not an .npy file: {e}"))?;
+        Ok(vec![values(array, tensor).map_err(|e| format!("{name}: {e}"))?])
+    }
+}
+
+fn values<R: std::io::Read>(array: NpyFile<R>, tensor: &TensorSpec) -> Result<Values, String> {
+    let shape: Vec<usize> = array.shape().iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
+    if shape.len() != tensor.shape.len() {
+        return Err(format!("{} axes for input {tensor}", shape.len()));
+    }
+    if let Some(axis) = (0..shape.len()).find(|&i| shape[i] != tensor.shape[i]) {
+        return Err(format!("{} at axis {axis} for input {tensor}", shape[axis]));
+    }
+    if array.order() != npyz::Order::C {
+        return Err("Fortran order; save it with numpy.ascontiguousarray".into());
+    }
+    let wrong = |_| format!("values of another type than {} for input {tensor}", tensor.dtype);
+    match tensor.dtype {
+        DType::I32 => match array.try_data::<i32>() {
+            Ok(data) => data.collect::<Result<_, _>>().map(Values::I32).map_err(|e| e.to_string()),
+            Err(array) => {
+                let wide = array.try_data::<i64>().map_err(wrong)?.collect::<Result<Vec<_>, _>>();
+                let wide = wide.map_err(|e| e.to_string())?;
+                let narrow = wide.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>();
+                narrow.map(Values::I32).map_err(|_| "a value does not fit 32 bits".to_owned())
+            }
+        },
+        _ => {
+            let data = array.try_data::<f32>().map_err(wrong)?;
+            data.collect::<Result<_, _>>().map(Values::F32).map_err(|e| e.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(source: SourceSpec) -> InputSpec {
+        InputSpec { source, seed: 7, frames: 4 }
+    }
+
+    #[test]
+    fn scenes_are_distinct_and_the_first_is_the_same_alone() {
+        let model = ModelSource::Builtin(SceneKind::Thermal);
+        let all = images(&spec(SourceSpec::Scenes), &model, false).unwrap();
+        let first = images(&spec(SourceSpec::Scenes), &model, true).unwrap();
+        let (Items::Images(all), Items::Images(first)) = (&all.items, &first.items) else { panic!("no images") };
+        assert_eq!((all.len(), first.len()), (4, 1));
+        assert_eq!(all[0], first[0]);
+        assert!((1..4).all(|i| all[i] != all[0]));
+    }
+
+    #[test]
+    fn an_npy_of_another_shape_names_the_axis() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npy");
+        // Header by hand: version 1.0, f32, C order, shape (1, 3).
+        let mut header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }".to_owned();
+        header.push_str(&" ".repeat(64 - (10 + header.len() + 1) % 64));
+        header.push('\n');
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        [1.0f32, 2.0, 3.0].iter().for_each(|x| bytes.extend(x.to_le_bytes()));
+        std::fs::write(&path, bytes).unwrap();
+        let input = |n| TensorSpec { name: "x".into(), dtype: DType::F32, shape: vec![1, n] };
+        let feed = tensors(&spec(SourceSpec::Tensor(path.clone())), &[input(3)]).unwrap();
+        let Items::Tensors(items) = &feed.items else { panic!("no tensors") };
+        assert_eq!(items[0][0], Values::F32(vec![1.0, 2.0, 3.0]));
+        let error = tensors(&spec(SourceSpec::Tensor(path)), &[input(4)]).unwrap_err();
+        assert!(error.contains("3 at axis 1 for input x f32[1, 4]"), "{error}");
+    }
+
+    #[test]
+    fn random_tensors_lie_between_0_and_1_and_differ() {
+        let input = TensorSpec { name: "x".into(), dtype: DType::F32, shape: vec![1, 100] };
+        let feed = tensors(&spec(SourceSpec::Scenes), std::slice::from_ref(&input)).unwrap();
+        let Items::Tensors(items) = &feed.items else { panic!("no tensors") };
+        assert_eq!(items.len(), 4);
+        assert_ne!(items[0], items[1]);
+        let Values::F32(data) = &items[0][0] else { panic!("no floats") };
+        assert!(data.iter().all(|x| (0.0..1.0).contains(x)) && data.iter().any(|x| *x > 0.5));
+        let ids = TensorSpec { dtype: DType::I32, ..input };
+        assert!(tensors(&spec(SourceSpec::Scenes), &[ids]).unwrap_err().contains("--input"));
+    }
+}

@@ -1,0 +1,304 @@
+//! One cell under the clock: the way of a frame, and the loops around it.
+
+use prony_backend::{BackendError, Session, SlotInput, Timing};
+use prony_judge::steady::SteadyDetector;
+use prony_types::{Detection, Phase, Sample, TensorSpec, TensorView};
+use prony_vision::{Decoder, HeadError, Letterbox, Preprocessor};
+
+use crate::frames::{Feed, Items, Values};
+use crate::{RingWriter, now_ns};
+
+/// A fixed warm-up ends when it is asked to; a free one at this many seconds even if nothing settled.
+const WARMUP_LIMIT_S: f64 = 10.0;
+/// Frames at the start of a round that bring caches and clocks back after the pause; they are not counted.
+const LEAD_IN_FRAMES: u32 = 3;
+
+/// Why a frame did not make it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MeasureError {
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    #[error(transparent)]
+    Head(#[from] HeadError),
+}
+
+/// What happens before and after the model.
+pub(crate) enum Pipeline {
+    /// Letterbox before, boxes after.
+    Detector(Detector),
+    /// Nothing.
+    Plain,
+}
+
+pub(crate) struct Detector {
+    pub(crate) preprocessor: Preprocessor,
+    /// Absent until the first outputs have been seen.
+    pub(crate) decoder: Option<Decoder>,
+    /// By slot, then by item of the batch.
+    letterboxes: Vec<Vec<Letterbox>>,
+    detections: Vec<Detection>,
+}
+
+impl Detector {
+    pub(crate) fn new(width: u32, height: u32, slots: usize, batch: usize) -> Detector {
+        let unset = Letterbox::new(width, height, width, height);
+        Detector {
+            preprocessor: Preprocessor::new(width, height),
+            decoder: None,
+            letterboxes: vec![vec![unset; batch]; slots],
+            detections: Vec::with_capacity(1024),
+        }
+    }
+}
+
+/// A cell, ready to be timed.
+pub(crate) struct Cell {
+    pub(crate) session: Box<dyn Session>,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) feed: Feed,
+    pub(crate) batch: usize,
+    pub(crate) ring: RingWriter,
+    /// Calls whose outputs were looked at, and those among them with a NaN or an infinity.
+    pub(crate) checked_calls: u64,
+    pub(crate) non_finite_calls: u64,
+    next: usize,
+}
+
+impl Cell {
+    pub(crate) fn new(
+        session: Box<dyn Session>,
+        pipeline: Pipeline,
+        feed: Feed,
+        batch: usize,
+        ring: RingWriter,
+    ) -> Cell {
+        Cell { session, pipeline, feed, batch, ring, checked_calls: 0, non_finite_calls: 0, next: 0 }
+    }
+
+    /// Fills the input of a slot with the next frames; returns the number of the first.
+    fn load(&mut self, slot: usize) -> usize {
+        let first = self.next;
+        let count = self.feed.len();
+        for item in 0..self.batch {
+            let frame = (first + item) % count;
+            match (&self.feed.items, &mut self.pipeline) {
+                (Items::Images(images), Pipeline::Detector(detector)) => {
+                    if let SlotInput::F32(input) = self.session.input(slot, 0) {
+                        let share = input.len() / self.batch;
+                        let out = &mut input[item * share..(item + 1) * share];
+                        detector.letterboxes[slot][item] = detector.preprocessor.run(&images[frame], out);
+                    }
+                }
+                (Items::Tensors(frames), _) => {
+                    for (index, values) in frames[frame].iter().enumerate() {
+                        match (self.session.input(slot, index), values) {
+                            (SlotInput::F32(input), Values::F32(data)) => input.copy_from_slice(data),
+                            (SlotInput::I32(input), Values::I32(data)) => input.copy_from_slice(data),
+                            _ => {}
+                        }
+                    }
+                    // A tensor already is a whole batch.
+                    self.next = (first + 1) % count;
+                    return first;
+                }
+                (Items::Images(_), Pipeline::Plain) => {}
+            }
+        }
+        self.next = (first + self.batch) % count;
+        first
+    }
+
+    /// Turns the outputs of a slot into boxes; their number.
+    fn decode(&mut self, slot: usize) -> Result<u32, MeasureError> {
+        let Pipeline::Detector(detector) = &mut self.pipeline else { return Ok(0) };
+        let Some(decoder) = &mut detector.decoder else { return Ok(0) };
+        let mut found = 0;
+        with_outputs(&*self.session, slot, |outputs| {
+            for (item, letterbox) in detector.letterboxes[slot].iter().enumerate() {
+                detector.detections.clear();
+                decoder.decode(outputs, item, letterbox, &mut detector.detections)?;
+                found += detector.detections.len() as u32;
+            }
+            Ok(found)
+        })
+    }
+
+    /// One frame (or batch), one in flight: the thing that is timed.
+    pub(crate) fn frame(&mut self, phase: Phase, round: u32) -> Result<Sample, MeasureError> {
+        let plain = matches!(self.pipeline, Pipeline::Plain);
+        // A model that is not a detector takes its tensors as they are: bringing them to the buffer is not its work.
+        let ready = if plain { Some(self.load(0)) } else { None };
+        let start = now_ns();
+        let frame = match ready {
+            Some(frame) => frame,
+            None => self.load(0),
+        };
+        let loaded = now_ns();
+        let timing = self.session.run(0)?;
+        let ran = now_ns();
+        let detections = self.decode(0)?;
+        let end = now_ns();
+        let around = |from: u64, to: u64| if plain { None } else { Some(to - from) };
+        Ok(sample(phase, round, frame, detections, [start, end], timing, around(start, loaded), around(ran, end)))
+    }
+
+    /// One frame, into the ring.
+    pub(crate) fn timed(&mut self, phase: Phase, round: u32) -> Result<Sample, MeasureError> {
+        let sample = self.frame(phase, round)?;
+        self.ring.push(&sample);
+        Ok(sample)
+    }
+
+    /// Runs until nothing changes any more, or for a fixed time. Frames, seconds, and whether it settled.
+    pub(crate) fn warm_up(&mut self, fixed_s: Option<f64>) -> Result<(u64, f64, bool), MeasureError> {
+        let begun = now_ns();
+        let mut detector = SteadyDetector::new();
+        let mut frames = 0;
+        loop {
+            let sample = self.timed(Phase::Warmup, 0)?;
+            frames += 1;
+            let seconds = (now_ns() - begun) as f64 / 1e9;
+            let steady = detector.push(sample.start_ns, sample.total_ns);
+            match fixed_s {
+                Some(limit) if seconds >= limit => return Ok((frames, seconds, true)),
+                Some(_) => {}
+                None if steady => return Ok((frames, seconds, true)),
+                None if seconds >= WARMUP_LIMIT_S => return Ok((frames, seconds, false)),
+                None => {}
+            }
+        }
+    }
+
+    /// A round of timed frames, one in flight; their number.
+    pub(crate) fn round(&mut self, round: u32, seconds: f64, max_samples: Option<u64>) -> Result<u64, MeasureError> {
+        for _ in 0..LEAD_IN_FRAMES {
+            let lead = self.timed(Phase::Warmup, round)?;
+            // A slow model needs no three frames to be back.
+            if lead.total_ns > 100_000_000 {
+                break;
+            }
+        }
+        let deadline = now_ns() + (seconds * 1e9) as u64;
+        let mut frames = 0;
+        loop {
+            self.timed(Phase::Steady, round)?;
+            frames += 1;
+            if max_samples.is_some_and(|max| frames >= max) || now_ns() >= deadline {
+                break;
+            }
+        }
+        self.look_at_outputs(0);
+        Ok(frames)
+    }
+
+    /// Keeps every slot busy; frames and seconds.
+    pub(crate) fn throughput(&mut self, seconds: f64) -> Result<(u64, f64), MeasureError> {
+        let slots = self.session.slots();
+        for slot in 0..slots {
+            self.load(slot);
+            self.session.submit(slot)?;
+        }
+        let begun = now_ns();
+        let deadline = begun + (seconds * 1e9) as u64;
+        let mut done = 0u64;
+        let mut slot = 0;
+        loop {
+            self.session.collect(slot)?;
+            self.decode(slot)?;
+            done += self.batch as u64;
+            if now_ns() >= deadline {
+                break;
+            }
+            self.load(slot);
+            self.session.submit(slot)?;
+            slot = (slot + 1) % slots;
+        }
+        let elapsed = (now_ns() - begun) as f64 / 1e9;
+        // The calls still in flight are not part of the figure, but their buffers must come home.
+        for other in (1..slots).map(|i| (slot + i) % slots) {
+            self.session.collect(other)?;
+        }
+        Ok((done, elapsed))
+    }
+
+    /// Looks for values that are not numbers, outside the clock.
+    pub(crate) fn look_at_outputs(&mut self, slot: usize) {
+        let finite = (0..self.session.output_count()).all(|index| match self.session.output(slot, index).data {
+            prony_types::TensorData::F32(data) => data.iter().all(|x| x.is_finite()),
+            _ => true,
+        });
+        self.checked_calls += 1;
+        self.non_finite_calls += u64::from(!finite);
+    }
+
+    /// Runs one particular frame (with those after it, for a batch), outside the statistics.
+    pub(crate) fn replay(&mut self, frame: usize) -> Result<(), MeasureError> {
+        self.next = frame % self.feed.len();
+        self.load(0);
+        self.session.run(0)?;
+        self.look_at_outputs(0);
+        Ok(())
+    }
+
+    /// Boxes of one item of the last replayed batch.
+    pub(crate) fn boxes(&mut self, item: usize) -> Result<Vec<Detection>, MeasureError> {
+        let Pipeline::Detector(detector) = &mut self.pipeline else { return Ok(Vec::new()) };
+        let Some(decoder) = &mut detector.decoder else { return Ok(Vec::new()) };
+        with_outputs(&*self.session, 0, |outputs| {
+            let mut boxes = Vec::new();
+            decoder.decode(outputs, item, &detector.letterboxes[0][item], &mut boxes)?;
+            Ok(boxes)
+        })
+    }
+
+    /// The outputs of the last call as they really are.
+    pub(crate) fn output_specs(&self) -> Vec<TensorSpec> {
+        let spec = |view: TensorView<'_>| TensorSpec {
+            name: view.name.to_owned(),
+            dtype: match view.data {
+                prony_types::TensorData::F32(_) => prony_types::DType::F32,
+                prony_types::TensorData::I32(_) => prony_types::DType::I32,
+                prony_types::TensorData::I64(_) => prony_types::DType::I64,
+            },
+            shape: view.shape.to_vec(),
+        };
+        (0..self.session.output_count()).map(|i| spec(self.session.output(0, i))).collect()
+    }
+}
+
+/// Most outputs a detector has; beyond that the list is made on the heap.
+const FEW_OUTPUTS: usize = 8;
+
+/// Hands the outputs of a slot over as a slice, without allocating for the usual few.
+fn with_outputs<T>(session: &dyn Session, slot: usize, f: impl FnOnce(&[TensorView<'_>]) -> T) -> T {
+    let count = session.output_count();
+    if (1..=FEW_OUTPUTS).contains(&count) {
+        let views: [TensorView<'_>; FEW_OUTPUTS] = std::array::from_fn(|i| session.output(slot, i.min(count - 1)));
+        f(&views[..count])
+    } else {
+        let views: Vec<TensorView<'_>> = (0..count).map(|i| session.output(slot, i)).collect();
+        f(&views)
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "a sample is made in one place from what one frame gave")]
+fn sample(
+    phase: Phase,
+    round: u32,
+    frame: usize,
+    detections: u32,
+    [start, end]: [u64; 2],
+    timing: Timing,
+    preprocess: Option<u64>,
+    postprocess: Option<u64>,
+) -> Sample {
+    Sample {
+        start_ns: start,
+        phase,
+        round,
+        frame: frame as u32,
+        detections,
+        parts_ns: [preprocess, timing.h2d_ns, Some(timing.inference_ns), timing.d2h_ns, postprocess],
+        total_ns: end - start,
+    }
+}

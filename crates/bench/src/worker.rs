@@ -1,0 +1,218 @@
+//! The life of a worker: take over the pipes, load, first frame, then whatever the parent commands.
+
+use std::io;
+
+use prony_backend::{BackendError, FaultySession, Session, SessionSpec, affinity, backend};
+use prony_types::{
+    Affinity, Command, DType, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, Phase, TensorSpec,
+    WORKER_PROTOCOL,
+};
+use prony_vision::{Decoder, Head};
+
+use crate::channel::Channel;
+use crate::frames::{self, Feed};
+use crate::measure::{Cell, Detector, MeasureError, Pipeline};
+use crate::outputs::{self, Reference};
+use crate::{RingWriter, now_ns};
+
+/// Calls in flight while throughput is measured: one being prepared while another runs.
+const THROUGHPUT_SLOTS: usize = 2;
+
+/// Why a worker ends before its time.
+#[derive(Debug)]
+struct Failure {
+    kind: FailureKind,
+    message: String,
+}
+
+impl Failure {
+    fn new(kind: FailureKind, message: impl ToString) -> Failure {
+        Failure { kind, message: message.to_string() }
+    }
+}
+
+impl From<BackendError> for Failure {
+    fn from(error: BackendError) -> Failure {
+        Failure::new(error.kind(), error)
+    }
+}
+
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Failure {
+        match error {
+            MeasureError::Backend(error) => error.into(),
+            MeasureError::Head(error) => Failure::new(FailureKind::Head, error),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::new(FailureKind::Internal, format!("the pipe to the parent broke: {error}"))
+    }
+}
+
+/// Runs a worker to its end. Returns whether it did its work; what went wrong was told to the parent.
+pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<bool> {
+    let parent = rustix::process::getppid();
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    if rustix::process::getppid() != parent {
+        // The parent died before the line above: nobody is there to work for.
+        return Ok(false);
+    }
+    let mut channel = Channel::take_over()?;
+    let Job::Measure(job) = channel.job()?;
+    channel.emit(EventKind::Started { pid: std::process::id(), version: version.to_owned() })?;
+    match measure(&mut channel, &job, host_peak) {
+        Ok(()) => Ok(true),
+        Err(failure) => {
+            tracing::error!("{}", failure.message);
+            channel.emit(EventKind::Failed { kind: failure.kind, message: failure.message })?;
+            Ok(false)
+        }
+    }
+}
+
+fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u64>) -> Result<(), Failure> {
+    if job.protocol != WORKER_PROTOCOL {
+        let message = format!("parent speaks protocol {}, worker {WORKER_PROTOCOL}", job.protocol);
+        return Err(Failure::new(FailureKind::Internal, message));
+    }
+    let ring = RingWriter::inherit(job.ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
+    let (mut cell, metadata) = load(channel, job, ring)?;
+    let reference = cold_start(channel, job, &mut cell, &metadata)?;
+    if let Pipeline::Detector(_) = cell.pipeline {
+        cell.feed = frames::images(&job.input, &job.cell.model.source, false).map_err(input_failure)?;
+    }
+    channel.emit(EventKind::Frames {
+        count: cell.feed.len() as u32,
+        size: cell.feed.size(),
+        source: cell.feed.source.clone(),
+        sha256: cell.feed.sha256(),
+        skipped: cell.feed.skipped.clone(),
+    })?;
+    while let Some(command) = channel.command()? {
+        match command {
+            Command::WarmUp => {
+                let (samples, seconds, settled) = cell.warm_up(job.warmup_s)?;
+                cell.look_at_outputs(0);
+                channel.emit(EventKind::Steady { samples, seconds, settled })?;
+            }
+            Command::Round { round, seconds, max_samples } => {
+                let samples = cell.round(round, seconds, max_samples)?;
+                channel.emit(EventKind::RoundDone { round, samples })?;
+            }
+            Command::Throughput { seconds } => {
+                let (frames, seconds) = cell.throughput(seconds)?;
+                let in_flight = cell.session.slots() as u32;
+                channel.emit(EventKind::Throughput { frames, seconds, in_flight })?;
+            }
+            Command::Finish => {
+                let checked = outputs::check(&mut cell, &reference, &metadata.names, &job.folder)?;
+                channel.emit(checked)?;
+                let host_peak_bytes = host_peak().unwrap_or(0);
+                channel.emit(EventKind::Finished { host_peak_bytes })?;
+                return Ok(());
+            }
+        }
+    }
+    Err(Failure::new(FailureKind::Internal, "the parent closed the pipe before the end"))
+}
+
+fn input_failure(message: String) -> Failure {
+    Failure::new(FailureKind::Input, message)
+}
+
+/// Opens the model and makes a session, in the time that is reported as `load_ms`.
+fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<(Cell, Metadata), Failure> {
+    let spec = &job.cell;
+    let cpus = affinity::choose(spec.threads);
+    let threads = spec.threads.unwrap_or(cpus.len() as u32);
+    if let Err(reason) = affinity::pin(&cpus) {
+        tracing::warn!("cannot pin to CPUs {cpus:?}: {reason}");
+    }
+    let begun = now_ns();
+    let model = prony_backend::open_model(&spec.model.source).map_err(|e| Failure::new(FailureKind::Model, e))?;
+    if model.sha256 != spec.model.sha256 {
+        let message = format!("{} changed on disk since the run was planned", spec.model.name);
+        return Err(Failure::new(FailureKind::Model, message));
+    }
+    let mut session = backend(spec.backend).open(&SessionSpec {
+        model: &model,
+        precision: spec.precision,
+        batch: spec.batch,
+        imgsz: spec.imgsz,
+        device: spec.device,
+        threads,
+        slots: THROUGHPUT_SLOTS,
+    })?;
+    let load_ms = (now_ns() - begun) as f64 / 1e6;
+    if let Some(fault) = job.fault {
+        session = Box::new(FaultySession::new(session, fault));
+    }
+    let mut record = session.record();
+    record.affinity = Some(Affinity { cpus: affinity::allowed() });
+    channel.emit(EventKind::Loaded {
+        load_ms,
+        backend: record,
+        model: model.info.clone(),
+        inputs: session.inputs().to_vec(),
+        executed: session.executed(),
+    })?;
+    let (pipeline, feed) = pipeline(job, &*session)?;
+    Ok((Cell::new(session, pipeline, feed, spec.batch as usize, ring), model.info.metadata))
+}
+
+fn pipeline(job: &MeasureJob, session: &dyn Session) -> Result<(Pipeline, Feed), Failure> {
+    if job.cell.head == HeadChoice::None {
+        let feed = frames::tensors(&job.input, session.inputs()).map_err(input_failure)?;
+        return Ok((Pipeline::Plain, feed));
+    }
+    let [height, width] = image_input(session.inputs()).map_err(input_failure)?;
+    let feed = frames::images(&job.input, &job.cell.model.source, true).map_err(input_failure)?;
+    let detector = Detector::new(width, height, session.slots(), job.cell.batch as usize);
+    Ok((Pipeline::Detector(detector), feed))
+}
+
+/// Height and width of a detector's one input.
+fn image_input(inputs: &[TensorSpec]) -> Result<[u32; 2], String> {
+    if let [input] = inputs
+        && input.dtype == DType::F32
+        && let [_, 3, height, width] = input.shape[..]
+    {
+        return Ok([height as u32, width as u32]);
+    }
+    let shapes: Vec<String> = inputs.iter().map(ToString::to_string).collect();
+    Err(format!(
+        "the model does not take one image [N,3,H,W] but {}; use --head none to time it as it is",
+        shapes.join(", ")
+    ))
+}
+
+/// The very first frame; on the way, the head is chosen from the outputs as they really are.
+fn cold_start(
+    channel: &mut Channel,
+    job: &MeasureJob,
+    cell: &mut Cell,
+    metadata: &Metadata,
+) -> Result<Reference, Failure> {
+    let mut sample = cell.frame(Phase::Cold, 0)?;
+    let outputs = cell.output_specs();
+    let mut head_text = "none".to_owned();
+    let imgsz = image_input(cell.session.inputs()).ok();
+    if let (Pipeline::Detector(detector), Some(imgsz)) = (&mut cell.pipeline, imgsz) {
+        let head = Head::choose(job.cell.head, &outputs, metadata, Some(imgsz))
+            .map_err(|e| Failure::new(FailureKind::Head, e))?;
+        head_text = head.to_string();
+        detector.decoder = Some(Decoder::new(head, &job.post, imgsz));
+        let decoding = now_ns();
+        sample.detections = cell.boxes(0)?.len() as u32;
+        let postprocess = now_ns() - decoding;
+        sample.parts_ns[4] = Some(postprocess);
+        sample.total_ns += postprocess;
+    }
+    cell.ring.push(&sample);
+    cell.look_at_outputs(0);
+    channel.emit(EventKind::Cold { total_ms: sample.total_ns as f64 / 1e6, head: head_text, outputs })?;
+    Ok(Reference::take(cell))
+}

@@ -1,0 +1,145 @@
+//! Outputs against a reference: tensors value by value, boxes after NMS.
+
+use prony_types::{Detection, TensorAgreement};
+
+/// Stands for infinity, which JSON cannot hold: `max_abs`, and with a minus sign `sqnr_db`, of tensors that
+/// cannot be compared.
+pub const WORST: f64 = f64::MAX;
+
+/// Cosine, largest difference and signal-to-noise ratio. Where lengths differ or a value is not finite, the result is
+/// the worst there is: cosine 0, `max_abs` [`WORST`], `sqnr_db` minus [`WORST`].
+pub fn tensors(reference: &[f32], got: &[f32]) -> TensorAgreement {
+    let worst = TensorAgreement { cosine: 0.0, max_abs: WORST, sqnr_db: Some(-WORST) };
+    if reference.len() != got.len() {
+        return worst;
+    }
+    let (mut dot, mut of_reference, mut of_got, mut noise, mut max_abs) = (0.0, 0.0, 0.0, 0.0, 0.0f64);
+    let mut equal = true;
+    for (&a, &b) in reference.iter().zip(got) {
+        if !(a.is_finite() && b.is_finite()) {
+            return worst;
+        }
+        equal &= a.to_bits() == b.to_bits();
+        let (a, b) = (f64::from(a), f64::from(b));
+        let gap = a - b;
+        dot += a * b;
+        of_reference += a * a;
+        of_got += b * b;
+        noise += gap * gap;
+        max_abs = max_abs.max(gap.abs());
+    }
+    if equal || noise == 0.0 {
+        // A zero of the other sign is no noise; its ratio would be infinite too.
+        return TensorAgreement { cosine: 1.0, max_abs: 0.0, sqnr_db: None };
+    }
+    let length = of_reference.sqrt() * of_got.sqrt();
+    let cosine = if length > 0.0 { (dot / length).clamp(-1.0, 1.0) } else { 0.0 };
+    let sqnr_db = if of_reference > 0.0 { 10.0 * (of_reference / noise).log10() } else { -WORST };
+    TensorAgreement { cosine, max_abs, sqnr_db: Some(sqnr_db) }
+}
+
+/// Share of boxes that found their like: same class, overlap at least `min_iou`, scores at most `max_score_gap` apart.
+///
+/// Greedy: the reference's boxes choose in the order of their scores, each the free box it overlaps most. The share is of
+/// the longer list, so boxes that are missing and boxes that are too many both count; 1 when both lists are empty.
+pub fn matched_boxes(reference: &[Detection], got: &[Detection], min_iou: f32, max_score_gap: f32) -> f64 {
+    let longer = reference.len().max(got.len());
+    if longer == 0 {
+        return 1.0;
+    }
+    let mut order: Vec<&Detection> = reference.iter().collect();
+    order.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let mut free = vec![true; got.len()];
+    let mut matched = 0;
+    for want in order {
+        let mut best: Option<(usize, f32)> = None;
+        for (i, candidate) in got.iter().enumerate() {
+            let alike =
+                free[i] && candidate.class == want.class && (candidate.score - want.score).abs() <= max_score_gap;
+            if !alike {
+                continue;
+            }
+            let overlap = iou(want, candidate);
+            if overlap >= min_iou && best.is_none_or(|(_, b)| overlap > b) {
+                best = Some((i, overlap));
+            }
+        }
+        if let Some((i, _)) = best {
+            free[i] = false;
+            matched += 1;
+        }
+    }
+    f64::from(matched) / longer as f64
+}
+
+fn iou(a: &Detection, b: &Detection) -> f32 {
+    let width = (a.x2.min(b.x2) - a.x1.max(b.x1)).max(0.0);
+    let height = (a.y2.min(b.y2) - a.y1.max(b.y1)).max(0.0);
+    let both = width * height;
+    let either = a.area() + b.area() - both;
+    if either > 0.0 { both / either } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boxed(x1: f32, score: f32, class: u32) -> Detection {
+        Detection { x1, y1: 0.0, x2: x1 + 10.0, y2: 10.0, score, class }
+    }
+
+    #[test]
+    fn equal_tensors_have_no_noise() {
+        let all = tensors(&[1.0, -2.0, 0.0], &[1.0, -2.0, -0.0]);
+        assert_eq!(all, TensorAgreement { cosine: 1.0, max_abs: 0.0, sqnr_db: None });
+        assert_eq!(tensors(&[0.0; 4], &[0.0; 4]).cosine, 1.0);
+        assert_eq!(tensors(&[], &[]).cosine, 1.0);
+    }
+
+    #[test]
+    fn noise_is_told_in_decibels() {
+        // Signal 100, noise 1: 20 dB.
+        let one_off = tensors(&[10.0, 0.0], &[10.0, 1.0]);
+        assert!((one_off.sqnr_db.unwrap() - 20.0).abs() < 1e-12);
+        assert_eq!(one_off.max_abs, 1.0);
+        assert!((one_off.cosine - 10.0 / 101.0f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_zeroed_tensor_does_not_look_like_its_reference() {
+        assert_eq!(tensors(&[0.5, 0.25], &[0.0, 0.0]).cosine, 0.0);
+        let from_nothing = tensors(&[0.0, 0.0], &[0.5, 0.0]);
+        assert_eq!((from_nothing.cosine, from_nothing.sqnr_db), (0.0, Some(-WORST)));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_the_worst_and_json_can_hold_it() {
+        for (a, b) in
+            [(vec![1.0, f32::NAN], vec![1.0, f32::NAN]), (vec![f32::INFINITY], vec![1.0]), (vec![1.0], vec![])]
+        {
+            let worst = tensors(&a, &b);
+            assert_eq!((worst.cosine, worst.max_abs, worst.sqnr_db), (0.0, WORST, Some(-WORST)));
+            let json = serde_json::to_string(&worst).unwrap();
+            assert_eq!(serde_json::from_str::<TensorAgreement>(&json).unwrap(), worst);
+        }
+    }
+
+    #[test]
+    fn boxes_match_within_class_overlap_and_score() {
+        let reference = [boxed(0.0, 0.9, 1), boxed(100.0, 0.8, 2)];
+        assert_eq!(matched_boxes(&reference, &reference, 0.5, 0.1), 1.0);
+        assert_eq!(matched_boxes(&reference, &[boxed(0.5, 0.85, 1)], 0.5, 0.1), 0.5);
+        assert_eq!(matched_boxes(&reference, &[boxed(0.0, 0.9, 3), boxed(100.0, 0.6, 2)], 0.5, 0.1), 0.0);
+        assert_eq!(matched_boxes(&[], &reference, 0.5, 0.1), 0.0);
+        assert_eq!(matched_boxes(&[], &[], 0.5, 0.1), 1.0);
+    }
+
+    #[test]
+    fn one_box_cannot_be_the_like_of_two() {
+        let twins = [boxed(0.0, 0.9, 1), boxed(1.0, 0.8, 1)];
+        assert_eq!(matched_boxes(&twins, &twins[..1], 0.5, 0.2), 0.5);
+        // The stronger one takes its nearest, which leaves the other for the weaker.
+        let swapped = [twins[1], twins[0]];
+        assert_eq!(matched_boxes(&twins, &swapped, 0.5, 0.2), 1.0);
+    }
+}

@@ -1,0 +1,179 @@
+//! One cell against another.
+//!
+//! Cells are measured in interleaved rounds, so round i of one stands beside round i of the other and whatever the
+//! machine did at that time they share. The interval is therefore that of the paired logarithms of the rounds' medians (Student's
+//! t), and never narrower than what the samples within the rounds allow. A difference is only called one when the whole
+//! interval lies outside a region of practical equivalence: two processes of one binary differ by up to 2 % through
+//! memory layout alone, so less than that says nothing about the engines.
+
+use prony_types::{CellRecord, CellStatus, Comparison, Difference, Stage, Verdict};
+
+use crate::stats::{CI_NEEDS, median_ns, summarize};
+use crate::student::t975;
+
+/// Ratios from 1/1.02 to 1.02 are the same for all practical purposes.
+pub const EQUIVALENCE: f64 = 1.02;
+
+/// Rounds that both must have for a paired interval.
+const PAIRED_ROUNDS: usize = 3;
+
+/// Ratio of the overall medians (`cell` over `against`), its 95 % interval, and the word for it; `None` when one of the
+/// two has no samples. Durations by round, in nanoseconds; rounds are paired by index, an empty one is no pair.
+pub fn compare(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Option<(f64, [f64; 2], Difference)> {
+    let (all_cell, all_against) = (cell.concat(), against.concat());
+    let ratio = (median(&all_cell)? / median(&all_against)?).ln();
+    let pairs: Vec<Pair> = cell.iter().zip(against).filter_map(|(c, a)| Pair::new(c, a)).collect();
+    let (lo, hi, shown) = if pairs.len() >= PAIRED_ROUNDS {
+        let (mean, half) = paired(&pairs);
+        (mean - half, mean + half, true)
+    } else {
+        let half = log_half_width(&all_cell).hypot(log_half_width(&all_against));
+        let enough = all_cell.len() >= CI_NEEDS && all_against.len() >= CI_NEEDS;
+        (ratio - half, ratio + half, enough)
+    };
+    // The ratio that is printed lies in the interval that is printed.
+    let (lo, hi) = (lo.min(ratio), hi.max(ratio));
+    let margin = EQUIVALENCE.ln();
+    let difference = match () {
+        () if shown && hi < -margin => Difference::Faster,
+        () if shown && lo > margin => Difference::Slower,
+        () => Difference::Same,
+    };
+    Some((ratio.exp(), [lo.exp(), hi.exp()], difference))
+}
+
+/// One round of both cells.
+struct Pair {
+    /// Logarithm of the ratio of the medians.
+    log_ratio: f64,
+    /// Its half width from the samples of this round alone.
+    within: f64,
+}
+
+impl Pair {
+    fn new(cell: &[u64], against: &[u64]) -> Option<Pair> {
+        let log_ratio = (median(cell)? / median(against)?).ln();
+        Some(Pair { log_ratio, within: log_half_width(cell).hypot(log_half_width(against)) })
+    }
+}
+
+/// Mean of the log-ratios and half its interval. The scatter between rounds already holds the noise within them, but
+/// a few rounds can agree by chance; so the larger of the two counts.
+fn paired(pairs: &[Pair]) -> (f64, f64) {
+    let k = pairs.len() as f64;
+    let mean = pairs.iter().map(|p| p.log_ratio).sum::<f64>() / k;
+    let variance = pairs.iter().map(|p| (p.log_ratio - mean).powi(2)).sum::<f64>() / (k - 1.0);
+    let between = t975(pairs.len() - 1) * (variance / k).sqrt();
+    let within = pairs.iter().map(|p| p.within.powi(2)).sum::<f64>().sqrt() / k;
+    (mean, between.max(within))
+}
+
+/// Median in nanoseconds; a clock that read 0 counts as one nanosecond, because ratios need it.
+fn median(samples: &[u64]) -> Option<f64> {
+    median_ns(&mut samples.to_vec()).map(|m| m.max(1.0))
+}
+
+/// Half the median's interval on the scale of logarithms; half the range where there are too few samples for one.
+fn log_half_width(samples: &[u64]) -> f64 {
+    let Some(stats) = summarize(samples) else { return 0.0 };
+    let [lo, hi] = stats.ci95.unwrap_or([stats.min, stats.max]);
+    (hi.max(1e-6) / lo.max(1e-6)).ln() / 2.0
+}
+
+/// Every completed cell of a model against the fastest of that model's cells. `rounds` gives a cell's steady samples
+/// of `total` by round, see [`crate::by_round`].
+pub fn comparisons(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>) -> Vec<Comparison> {
+    let mut out = Vec::new();
+    for model in models(cells) {
+        let Some(&anchor) = model.first() else { continue };
+        let anchor_rounds = rounds(&anchor.id);
+        for cell in cells.iter().filter(|c| model.iter().skip(1).any(|m| m.id == c.id)) {
+            out.push(against(cell, anchor, &rounds(&cell.id), &anchor_rounds));
+        }
+    }
+    out
+}
+
+/// Completed cells with figures, a list a model in the order of the plan, the fastest first. Cells with wrong outputs go
+/// last: what is fast because it computes something else is no measure for the others.
+pub(crate) fn models(cells: &[CellRecord]) -> Vec<Vec<&CellRecord>> {
+    let mut models: Vec<Vec<&CellRecord>> = Vec::new();
+    for cell in cells.iter().filter(|c| c.status == CellStatus::Completed && frame_ms(c).is_some()) {
+        match models.iter_mut().find(|m| m[0].model.sha256 == cell.model.sha256) {
+            Some(model) => model.push(cell),
+            None => models.push(vec![cell]),
+        }
+    }
+    for model in &mut models {
+        let key = |c: &CellRecord| frame_ms(c).unwrap_or(f64::INFINITY);
+        model.sort_by(|a, b| is_wrong(a).cmp(&is_wrong(b)).then(key(a).total_cmp(&key(b))));
+    }
+    models
+}
+
+/// Median time a frame.
+pub(crate) fn frame_ms(cell: &CellRecord) -> Option<f64> {
+    cell.latency_ms.get(&Stage::Total).map(|stats| stats.p50 / f64::from(cell.batch.max(1)))
+}
+
+fn is_wrong(cell: &CellRecord) -> bool {
+    cell.verdict == Some(Verdict::WrongOutput)
+}
+
+fn against(cell: &CellRecord, anchor: &CellRecord, rounds: &[Vec<u64>], anchor_rounds: &[Vec<u64>]) -> Comparison {
+    let mut comparison = Comparison {
+        cell: cell.id.clone(),
+        against: anchor.id.clone(),
+        ratio: None,
+        ci95: None,
+        difference: Difference::NotComparable,
+        reason: String::new(),
+    };
+    let unlike = unlike(cell, anchor);
+    if !unlike.is_empty() {
+        comparison.reason = format!("not measured alike: {}", unlike.join("; "));
+        return comparison;
+    }
+    let Some((ratio, ci95, difference)) = compare(rounds, anchor_rounds) else {
+        comparison.reason = "the samples of one of the two are missing".into();
+        return comparison;
+    };
+    comparison.ratio = Some(ratio);
+    comparison.ci95 = Some(ci95);
+    comparison.difference = difference;
+    let pairs = rounds.iter().zip(anchor_rounds).filter(|(a, b)| !a.is_empty() && !b.is_empty()).count();
+    let [lo, hi] = ci95;
+    let interval =
+        format!("{ratio:.3} times the median time, 95 % interval {lo:.3} to {hi:.3} over {pairs} paired rounds");
+    comparison.reason = match difference {
+        Difference::Same => format!("{interval}, which does not lie wholly beyond 2 %"),
+        _ => interval,
+    };
+    comparison
+}
+
+/// What was not the same for both, in words.
+fn unlike(a: &CellRecord, b: &CellRecord) -> Vec<String> {
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
+    let mut out = Vec::new();
+    if a.batch != b.batch {
+        out.push(format!("batch {} against {}", a.batch, b.batch));
+    } else if a.model.input != b.model.input {
+        out.push(format!("input {} against {}", shown(&a.model.input), shown(&b.model.input)));
+    }
+    if a.model.head != b.model.head {
+        out.push(format!("head {} against {}", shown(&a.model.head), shown(&b.model.head)));
+    }
+    let frames = |cell: &CellRecord| cell.input.as_ref().map(|i| i.sha256.clone());
+    if frames(a) != frames(b) {
+        out.push("other frames".into());
+    }
+    for cell in [a, b].into_iter().filter(|c| is_wrong(c)) {
+        out.push(format!("outputs of {} are wrong", cell.id));
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "difference_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,104 @@
+//! How a run ends, as a number.
+
+use prony_types::{CellRecord, CellSpec, CellStatus, ExitCode, Gate, Verdict};
+
+/// The exit code of a run whose cells were tried: interrupted, then a failed cell, then a gate. "Nothing ran" is for the
+/// caller to say, before any cell exists.
+///
+/// A cell that was skipped although its backend and precision were named has failed, and so has one without a
+/// record. `strict` makes failures of skipped cells and of every verdict but `valid`.
+pub fn exit_code(
+    cells: &[CellRecord],
+    specs: &[CellSpec],
+    gates: &[Gate],
+    strict: bool,
+    interrupted: bool,
+) -> ExitCode {
+    if interrupted || cells.iter().any(|c| c.status == CellStatus::Interrupted) {
+        return ExitCode::Interrupted;
+    }
+    let named = |id: &str| specs.iter().any(|s| s.id == id && s.named);
+    let failed = |cell: &CellRecord| match cell.status {
+        CellStatus::Completed => strict && cell.verdict != Some(Verdict::Valid),
+        CellStatus::Skipped => strict || named(&cell.id),
+        CellStatus::Failed | CellStatus::Pending | CellStatus::Interrupted => true,
+    };
+    let missing = specs.iter().any(|s| !cells.iter().any(|c| c.id == s.id));
+    if missing || cells.iter().any(failed) {
+        return ExitCode::CellFailed;
+    }
+    let forbidden =
+        |c: &CellRecord| matches!(c.verdict, Some(Verdict::WrongOutput | Verdict::FellBack | Verdict::OverBudget));
+    if gates.iter().any(|g| !g.pass) || cells.iter().any(forbidden) {
+        return ExitCode::Gate;
+    }
+    ExitCode::Ok
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::difference::tests::cell;
+    use prony_types::{BackendName, HeadChoice, ModelSource, ModelSpec, Precision, SceneKind};
+
+    fn spec(id: &str, named: bool) -> CellSpec {
+        let source = ModelSource::Builtin(SceneKind::Rgb);
+        CellSpec {
+            id: id.into(),
+            model: ModelSpec { name: "m".into(), source, sha256: "1".into() },
+            backend: BackendName::Rten,
+            precision: Precision::Fp32,
+            imgsz: None,
+            head: HeadChoice::Auto,
+            batch: 1,
+            device: 0,
+            threads: None,
+            named,
+        }
+    }
+
+    fn with(status: CellStatus, verdict: Option<Verdict>) -> CellRecord {
+        CellRecord { status, verdict, ..cell("a", 6.0) }
+    }
+
+    fn code(record: CellRecord, named: bool, strict: bool) -> ExitCode {
+        exit_code(&[record], &[spec("a", named)], &[], strict, false)
+    }
+
+    #[test]
+    fn a_valid_run_is_0_and_a_failed_cell_1() {
+        assert_eq!(code(with(CellStatus::Completed, Some(Verdict::Valid)), true, true), ExitCode::Ok);
+        assert_eq!(code(with(CellStatus::Failed, None), false, false), ExitCode::CellFailed);
+        assert_eq!(exit_code(&[], &[spec("a", false)], &[], false, false), ExitCode::CellFailed);
+    }
+
+    #[test]
+    fn skipped_is_a_failure_when_named_or_strict() {
+        let skipped = || with(CellStatus::Skipped, None);
+        assert_eq!(code(skipped(), false, false), ExitCode::Ok);
+        assert_eq!(code(skipped(), true, false), ExitCode::CellFailed);
+        assert_eq!(code(skipped(), false, true), ExitCode::CellFailed);
+    }
+
+    #[test]
+    fn verdicts_count_as_the_design_says() {
+        let of = |verdict, strict| code(with(CellStatus::Completed, Some(verdict)), false, strict);
+        assert_eq!(of(Verdict::Unstable, false), ExitCode::Ok);
+        assert_eq!(of(Verdict::Unstable, true), ExitCode::CellFailed);
+        assert_eq!(of(Verdict::WrongOutput, false), ExitCode::Gate);
+        assert_eq!(of(Verdict::FellBack, false), ExitCode::Gate);
+        assert_eq!(of(Verdict::OverBudget, false), ExitCode::Gate);
+    }
+
+    #[test]
+    fn where_several_hold_the_order_is_130_1_3() {
+        let gate = Gate { name: "p99".into(), cell: "a".into(), figure: Some(9.0), limit: 8.0, pass: false };
+        let (ok, failed) = (with(CellStatus::Completed, Some(Verdict::Valid)), with(CellStatus::Failed, None));
+        let specs = [spec("a", false)];
+        let gates = [gate];
+        assert_eq!(exit_code(std::slice::from_ref(&ok), &specs, &gates, false, false), ExitCode::Gate);
+        assert_eq!(exit_code(std::slice::from_ref(&failed), &specs, &gates, false, false), ExitCode::CellFailed);
+        assert_eq!(exit_code(&[failed], &specs, &gates, false, true), ExitCode::Interrupted);
+        assert_eq!(code(with(CellStatus::Interrupted, None), false, false), ExitCode::Interrupted);
+    }
+}

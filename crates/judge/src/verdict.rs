@@ -1,0 +1,201 @@
+//! Whether a measurement can be trusted, and why not.
+//!
+//! Every rule that fires adds a sentence; the gravest decides the word. A sentence that comes with `valid` is
+//! something to know, not an objection.
+
+use prony_types::{Agreement, BudgetSpec, OutputCheck, StageStats, Telemetry, Verdict};
+
+use crate::stats::{P90_NEEDS, relative_half_width};
+use crate::stopping::TARGET_HALF_WIDTH;
+use crate::telemetry::{clock_change, throttle_events, watches_clocks};
+
+/// A relative half width beyond this is too wide to call a measurement.
+pub const WIDEST_HALF_WIDTH: f64 = 0.05;
+/// Lowest cosine of outputs that are still the model's.
+pub const MIN_COSINE: f64 = 0.999;
+/// Lowest share of boxes that found their like.
+pub const MIN_MATCHED: f64 = 0.90;
+/// Largest ratio of the slowest to the fastest round's median.
+pub const ROUND_SPREAD: f64 = 1.10;
+/// Largest change from the first to the last third of the rounds.
+pub const ROUND_DRIFT: f64 = 0.05;
+/// Largest fall of the clock under load.
+pub const CLOCK_FALL: f64 = 0.15;
+
+/// Note of a valid cell on a machine without sensors.
+pub const NO_SENSOR: &str = "no frequency or temperature sensor can be read here, so throttling could not be ruled out";
+
+/// All that is known about one completed cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// Statistics of `total`, steady state.
+    pub stats: Option<&'a StageStats>,
+    /// What was asked for.
+    pub budget: &'a BudgetSpec,
+    /// Median of `total` by round.
+    pub round_p50_ms: &'a [f64],
+    /// Whether warm-up reached a steady state.
+    pub settled: bool,
+    /// Whether warm-up had a fixed length, so that nobody looked for a steady state.
+    pub warmup_fixed: bool,
+    /// Findings of the self-check.
+    pub check: Option<OutputCheck>,
+    /// Outputs against a reference.
+    pub agreement: Option<&'a Agreement>,
+    /// Readings while this cell was timed.
+    pub telemetry: &'a [Telemetry],
+    /// Samples that the ring had no room for.
+    pub lost_samples: u64,
+    /// Frames a call.
+    pub batch: u32,
+}
+
+/// The verdict and its reasons, gravest first.
+pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
+    let mut findings = Vec::new();
+    outputs(evidence, &mut findings);
+    throttling(evidence.telemetry, &mut findings);
+    stability(evidence, &mut findings);
+    sampling(evidence, &mut findings);
+    gaps(evidence, &mut findings);
+    // Stable, so within one word the order of the rules stays.
+    findings.sort_by_key(|(verdict, _)| std::cmp::Reverse(*verdict));
+    let verdict = findings.first().map_or(Verdict::Valid, |(verdict, _)| *verdict);
+    (verdict, findings.into_iter().map(|(_, reason)| reason).collect())
+}
+
+type Findings = Vec<(Verdict, String)>;
+
+fn outputs(evidence: &Evidence<'_>, findings: &mut Findings) {
+    let mut wrong = |reason: String| findings.push((Verdict::WrongOutput, reason));
+    if let Some(check) = evidence.check {
+        if check.non_finite_calls > 0 {
+            let (bad, all) = (check.non_finite_calls, check.checked_calls);
+            wrong(format!("{bad} of {all} checked calls returned NaN or infinity"));
+        }
+        if !check.repeatable {
+            wrong("the same frame gave another output after the measurement than before".into());
+        }
+        if check.detections_expected && check.detections == Some(0) {
+            wrong("no box on any frame, although the scenes have objects that this model knows".into());
+        }
+    }
+    let Some(agreement) = evidence.agreement else { return };
+    for (what, tensor) in [("boxes", agreement.boxes), ("scores", agreement.scores)] {
+        // Written so that a NaN is below the bound too.
+        if let Some(tensor) = tensor.filter(|t| !matches!(t.cosine.partial_cmp(&MIN_COSINE), Some(o) if o.is_ge())) {
+            let (cosine, reference) = (tensor.cosine, &agreement.reference);
+            wrong(format!("cosine of {what} is {cosine:.4} against {reference}, below {MIN_COSINE}"));
+        }
+    }
+    if let Some(share) = agreement.matched_boxes.filter(|&share| share < MIN_MATCHED) {
+        let (percent, reference) = (share * 100.0, &agreement.reference);
+        wrong(format!("only {percent:.1} % of the boxes match {reference}"));
+    }
+}
+
+fn throttling(readings: &[Telemetry], findings: &mut Findings) {
+    let events = throttle_events(readings);
+    if events > 0 {
+        let plural = if events == 1 { "event" } else { "events" };
+        findings.push((Verdict::Throttled, format!("{events} thermal throttle {plural} while it was timed")));
+    }
+    if let Some(change) = clock_change(readings) {
+        let fall = 1.0 - change.to_mhz / change.from_mhz;
+        if fall > CLOCK_FALL {
+            let (whose, percent, from, to) = (change.whose, fall * 100.0, change.from_mhz, change.to_mhz);
+            let reason = format!("{whose} fell by {percent:.0} % under load, from {from:.0} to {to:.0} MHz");
+            findings.push((Verdict::Throttled, reason));
+        }
+    }
+}
+
+fn stability(evidence: &Evidence<'_>, findings: &mut Findings) {
+    if evidence.warmup_fixed {
+        if let Some(seconds) = evidence.budget.warmup_s {
+            let reason = format!("warm-up was fixed at {seconds} s, so a steady state was not waited for");
+            findings.push((Verdict::Valid, reason));
+        }
+    } else if !evidence.settled {
+        findings.push((Verdict::Unstable, "warm-up ended without reaching a steady state".into()));
+    }
+    let rounds = evidence.round_p50_ms;
+    if rounds.len() < 3 {
+        return;
+    }
+    let (lo, hi) = rounds.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), &p| (lo.min(p), hi.max(p)));
+    if hi > lo * ROUND_SPREAD {
+        let (percent, n) = ((hi / lo - 1.0) * 100.0, rounds.len());
+        let reason = format!("the medians of {n} rounds differ by {percent:.0} %, from {lo:.3} to {hi:.3} ms");
+        findings.push((Verdict::Unstable, reason));
+    }
+    if let Some(drift) = drift(rounds).filter(|d| d.abs() > ROUND_DRIFT) {
+        let (percent, way) = (drift.abs() * 100.0, if drift > 0.0 { "slower" } else { "faster" });
+        let reason = format!("the cell became {percent:.0} % {way} from the first to the last third of its rounds");
+        findings.push((Verdict::Unstable, reason));
+    }
+}
+
+/// Relative change from the first to the last third of the rounds, where the middle lies between them.
+fn drift(rounds: &[f64]) -> Option<f64> {
+    let third = rounds.len() / 3;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let first = mean(&rounds[..third]);
+    let middle = mean(&rounds[third..rounds.len() - third]);
+    let last = mean(&rounds[rounds.len() - third..]);
+    let monotone = first <= middle && middle <= last || first >= middle && middle >= last;
+    (monotone && first > 0.0).then(|| last / first - 1.0)
+}
+
+fn sampling(evidence: &Evidence<'_>, findings: &mut Findings) {
+    let Some(stats) = evidence.stats else {
+        findings.push((Verdict::Undersampled, "no sample was taken in the steady state".into()));
+        return;
+    };
+    if stats.n < P90_NEEDS {
+        let of_frames = if evidence.batch > 1 { format!(" of {} frames", evidence.batch) } else { String::new() };
+        let n = stats.n;
+        let reason = format!("{n} samples{of_frames} are too few, {P90_NEEDS} are needed; measure longer");
+        findings.push((Verdict::Undersampled, reason));
+    }
+    match relative_half_width(stats) {
+        Some(width) if width > WIDEST_HALF_WIDTH => {
+            let percent = width * 100.0;
+            let reason = format!("the median is only known within {percent:.1} %, 5 % is the most; measure longer");
+            findings.push((Verdict::Undersampled, reason));
+        }
+        Some(width) if width > TARGET_HALF_WIDTH => {
+            let percent = width * 100.0;
+            findings.push((Verdict::Valid, format!("the median is known within {percent:.1} %, wider than 1 %")));
+        }
+        Some(_) => {}
+        None => findings.push((Verdict::Undersampled, "too few samples for an interval of the median".into())),
+    }
+}
+
+fn gaps(evidence: &Evidence<'_>, findings: &mut Findings) {
+    if evidence.lost_samples > 0 {
+        let lost = evidence.lost_samples;
+        findings.push((Verdict::Unknown, format!("{lost} samples were lost because the ring was full")));
+    }
+    let mut failed: Vec<&str> = evidence.telemetry.iter().flat_map(|r| r.failed.iter().map(String::as_str)).collect();
+    failed.sort_unstable();
+    failed.dedup();
+    if !failed.is_empty() {
+        let names = failed.join(", ");
+        findings.push((Verdict::Unknown, format!("sensors that exist could not be read: {names}")));
+    }
+    if evidence.check.is_none() {
+        findings.push((Verdict::Unknown, "the outputs were not checked".into()));
+    }
+    if evidence.telemetry.is_empty() {
+        let reason = "no sensor was read while it was timed, so throttling could not be ruled out";
+        findings.push((Verdict::Valid, reason.into()));
+    } else if !watches_clocks(evidence.telemetry) {
+        findings.push((Verdict::Valid, NO_SENSOR.into()));
+    }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,202 @@
+//! A verdict a rule: each fires on its own, and stays silent beside it.
+
+use prony_types::TensorAgreement;
+
+use super::*;
+use crate::stats::summarize;
+
+const BUDGET: BudgetSpec =
+    BudgetSpec { warmup_s: None, duration_s: None, samples: None, limit_s: 60.0, timeout_s: 60.0 };
+
+const GOOD: OutputCheck = OutputCheck {
+    non_finite_calls: 0,
+    checked_calls: 40,
+    detections: Some(90),
+    detections_expected: true,
+    repeatable: true,
+};
+
+/// 1,000 samples around 6 ms, narrow.
+fn calm() -> StageStats {
+    summarize(&(0..1_000u64).map(|i| 6_000_000 + i * 7_919 % 1_000).collect::<Vec<_>>()).unwrap()
+}
+
+/// Readings of a machine under load with a steady clock.
+fn readings(khz: impl Fn(u64) -> u64) -> Vec<Telemetry> {
+    let one = |i: u64| Telemetry {
+        t_ns: i * 500_000_000,
+        cpu_percent: Some(90.0),
+        worker_cpu_percent: Some(180.0),
+        cpu_khz: vec![khz(i), khz(i)],
+        temps_c: vec![("cpu".into(), 60.0)],
+        throttle_events: Some(7),
+        ..Telemetry::default()
+    };
+    (0..12).map(one).collect()
+}
+
+fn evidence<'a>(stats: &'a StageStats, telemetry: &'a [Telemetry]) -> Evidence<'a> {
+    Evidence {
+        stats: Some(stats),
+        budget: &BUDGET,
+        round_p50_ms: &[6.0, 6.01, 6.02, 6.0],
+        settled: true,
+        warmup_fixed: false,
+        check: Some(GOOD),
+        agreement: None,
+        telemetry,
+        lost_samples: 0,
+        batch: 1,
+    }
+}
+
+#[test]
+fn a_calm_cell_is_valid_without_a_word() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    assert_eq!(judge(&evidence(&stats, &telemetry)), (Verdict::Valid, vec![]));
+}
+
+#[test]
+fn wrong_outputs_are_found_each_way() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let bad = [
+        (OutputCheck { non_finite_calls: 3, ..GOOD }, "3 of 40 checked calls"),
+        (OutputCheck { repeatable: false, ..GOOD }, "same frame"),
+        (OutputCheck { detections: Some(0), ..GOOD }, "no box"),
+    ];
+    for (check, words) in bad {
+        let (verdict, reasons) = judge(&Evidence { check: Some(check), ..evidence(&stats, &telemetry) });
+        assert_eq!(verdict, Verdict::WrongOutput);
+        assert!(reasons.len() == 1 && reasons[0].contains(words), "{reasons:?}");
+    }
+    let quiet = OutputCheck { detections: Some(0), detections_expected: false, ..GOOD };
+    assert_eq!(judge(&Evidence { check: Some(quiet), ..evidence(&stats, &telemetry) }).0, Verdict::Valid);
+}
+
+#[test]
+fn a_zeroed_score_tensor_is_wrong_even_with_perfect_boxes() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let tensor = |cosine| Some(TensorAgreement { cosine, max_abs: 0.0, sqnr_db: None });
+    let agreement = |boxes, scores, matched_boxes| Agreement {
+        reference: "the first call".into(),
+        boxes: tensor(boxes),
+        scores: tensor(scores),
+        matched_boxes,
+    };
+    let of = |agreement: &Agreement| judge(&Evidence { agreement: Some(agreement), ..evidence(&stats, &telemetry) });
+    assert_eq!(of(&agreement(1.0, 0.999, Some(1.0))).0, Verdict::Valid);
+    let (verdict, reasons) = of(&agreement(1.0, 0.0, Some(1.0)));
+    assert_eq!((verdict, reasons.len()), (Verdict::WrongOutput, 1));
+    assert_eq!(reasons[0], "cosine of scores is 0.0000 against the first call, below 0.999");
+    assert_eq!(of(&agreement(f64::NAN, 1.0, None)).0, Verdict::WrongOutput);
+    assert_eq!(of(&agreement(1.0, 1.0, Some(0.5))).0, Verdict::WrongOutput);
+}
+
+#[test]
+fn throttling_is_seen_in_the_counter_and_in_the_clock() {
+    let stats = calm();
+    let mut counted = readings(|_| 3_000_000);
+    counted[11].throttle_events = Some(9);
+    let (verdict, reasons) = judge(&evidence(&stats, &counted));
+    assert_eq!((verdict, reasons[0].as_str()), (Verdict::Throttled, "2 thermal throttle events while it was timed"));
+    let falling = readings(|i| if i < 6 { 3_000_000 } else { 2_400_000 });
+    let (verdict, reasons) = judge(&evidence(&stats, &falling));
+    assert_eq!(verdict, Verdict::Throttled);
+    assert_eq!(reasons[0], "mean CPU clock fell by 20 % under load, from 3000 to 2400 MHz");
+    let slightly = readings(|i| if i < 6 { 3_000_000 } else { 2_600_000 });
+    assert_eq!(judge(&evidence(&stats, &slightly)).0, Verdict::Valid);
+}
+
+#[test]
+fn a_governor_that_slows_an_idle_machine_is_not_throttling() {
+    let stats = calm();
+    let mut idle = readings(|i| if i < 6 { 3_000_000 } else { 800_000 });
+    for reading in &mut idle {
+        reading.cpu_percent = Some(9.0);
+        reading.worker_cpu_percent = Some(20.0);
+    }
+    assert_eq!(judge(&evidence(&stats, &idle)).0, Verdict::Valid);
+    // One busy CPU of many: its clock is the highest, and that holds although the mean falls.
+    for (i, reading) in idle.iter_mut().enumerate() {
+        reading.worker_cpu_percent = Some(99.0);
+        reading.cpu_khz = vec![3_000_000, if i < 6 { 3_000_000 } else { 800_000 }];
+    }
+    assert_eq!(judge(&evidence(&stats, &idle)).0, Verdict::Valid);
+    for reading in &mut idle[6..] {
+        reading.cpu_khz[0] = 2_000_000;
+    }
+    assert_eq!(judge(&evidence(&stats, &idle)).0, Verdict::Throttled);
+}
+
+#[test]
+fn a_machine_that_does_not_hold_still_is_unstable() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let of = |rounds: &[f64]| judge(&Evidence { round_p50_ms: rounds, ..evidence(&stats, &telemetry) });
+    assert_eq!(of(&[6.0, 6.59, 6.1]).0, Verdict::Valid);
+    assert_eq!(of(&[6.0, 6.7, 6.1]).0, Verdict::Unstable);
+    assert_eq!(of(&[6.0, 6.7]).0, Verdict::Valid, "two rounds cannot tell");
+    let (verdict, reasons) = of(&[6.0, 6.1, 6.2, 6.3, 6.4, 6.5]);
+    assert_eq!((verdict, reasons.len()), (Verdict::Unstable, 1));
+    assert_eq!(reasons[0], "the cell became 7 % slower from the first to the last third of its rounds");
+    assert_eq!(of(&[6.0, 6.4, 6.2, 6.3, 6.35, 6.15]).0, Verdict::Valid);
+}
+
+#[test]
+fn a_steady_state_must_be_reached_unless_warm_up_was_fixed() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let unsettled = Evidence { settled: false, ..evidence(&stats, &telemetry) };
+    assert_eq!(judge(&unsettled).0, Verdict::Unstable);
+    let budget = BudgetSpec { warmup_s: Some(2.0), ..BUDGET };
+    let (verdict, reasons) = judge(&Evidence { warmup_fixed: true, budget: &budget, ..unsettled });
+    assert_eq!((verdict, reasons.len()), (Verdict::Valid, 1));
+    assert!(reasons[0].contains("fixed at 2 s"), "{reasons:?}");
+}
+
+#[test]
+fn too_few_or_too_wide_is_undersampled() {
+    let telemetry = readings(|_| 3_000_000);
+    let of = |stats: &StageStats| judge(&evidence(stats, &telemetry));
+    let few = summarize(&[6_000_000; 63]).unwrap();
+    assert_eq!(of(&few).0, Verdict::Undersampled);
+    let with_width = |width: f64| StageStats { ci95: Some([6.0 - 6.0 * width, 6.0 + 6.0 * width]), p50: 6.0, ..calm() };
+    assert_eq!(of(&with_width(0.051)).0, Verdict::Undersampled);
+    let (verdict, reasons) = of(&with_width(0.03));
+    assert_eq!(verdict, Verdict::Valid);
+    assert_eq!(reasons, ["the median is known within 3.0 %, wider than 1 %"]);
+    assert!(of(&with_width(0.009)).1.is_empty());
+    let calm = calm();
+    assert_eq!(judge(&Evidence { stats: None, ..evidence(&calm, &telemetry) }).0, Verdict::Undersampled);
+}
+
+#[test]
+fn what_could_not_be_read_is_unknown() {
+    let stats = calm();
+    let mut telemetry = readings(|_| 3_000_000);
+    assert_eq!(judge(&Evidence { lost_samples: 4, ..evidence(&stats, &telemetry) }).0, Verdict::Unknown);
+    assert_eq!(judge(&Evidence { check: None, ..evidence(&stats, &telemetry) }).0, Verdict::Unknown);
+    telemetry[3].failed = vec!["temperature cpu".into()];
+    telemetry[4].failed = vec!["temperature cpu".into()];
+    let (verdict, reasons) = judge(&evidence(&stats, &telemetry));
+    assert_eq!(verdict, Verdict::Unknown);
+    assert_eq!(reasons, ["sensors that exist could not be read: temperature cpu"]);
+}
+
+#[test]
+fn a_machine_without_sensors_is_valid_and_says_so() {
+    let stats = calm();
+    let bare = [Telemetry { cpu_percent: Some(50.0), ..Telemetry::default() }];
+    assert_eq!(judge(&evidence(&stats, &bare)), (Verdict::Valid, vec![NO_SENSOR.to_owned()]));
+    let (verdict, reasons) = judge(&evidence(&stats, &[]));
+    assert_eq!((verdict, reasons.len()), (Verdict::Valid, 1));
+}
+
+#[test]
+fn the_gravest_decides_and_all_are_told() {
+    let stats = summarize(&[6_000_000; 20]).unwrap();
+    let check = OutputCheck { repeatable: false, ..GOOD };
+    let (verdict, reasons) =
+        judge(&Evidence { check: Some(check), settled: false, lost_samples: 1, ..evidence(&stats, &[]) });
+    assert_eq!(verdict, Verdict::WrongOutput);
+    assert_eq!(reasons.len(), 5, "{reasons:?}");
+    assert!(reasons[0].contains("same frame") && reasons[1].contains("steady") && reasons[2].contains("too few"));
+}

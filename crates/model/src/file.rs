@@ -1,0 +1,131 @@
+//! A model file in memory: its bytes, its identity and what it says about itself.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use prony_types::{ModelInfo, ModelSource, SceneKind};
+use sha2::{Digest, Sha256};
+
+use crate::{builtin, info};
+
+/// Why a file is not a model that Prony can use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The file cannot be read.
+    #[error("cannot read model {}: {reason}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// The system's word.
+        reason: std::io::Error,
+    },
+    /// The file is something else.
+    #[error("{name} is not an ONNX model: {reason}")]
+    NotOnnx {
+        /// Which model.
+        name: String,
+        /// What was found instead.
+        reason: String,
+    },
+    /// A kind of model that is known, but not by this version.
+    #[error("{name}: {kind} files are not supported yet; export the model to ONNX")]
+    Unsupported {
+        /// Which model.
+        name: String,
+        /// What it is.
+        kind: &'static str,
+    },
+}
+
+/// A model file in memory.
+#[derive(Clone, Debug)]
+pub struct ModelFile {
+    /// The whole file.
+    pub bytes: Cow<'static, [u8]>,
+    /// SHA-256 of the bytes, in hex.
+    pub sha256: String,
+    /// What it says about itself.
+    pub info: ModelInfo,
+    /// Where it is, unless it is built in. Weights in separate files are looked for beside it.
+    pub path: Option<PathBuf>,
+}
+
+impl ModelFile {
+    /// Reads whatever a plan points at.
+    pub fn open(source: &ModelSource) -> Result<ModelFile, ModelError> {
+        match source {
+            ModelSource::Builtin(kind) => ModelFile::builtin(*kind),
+            ModelSource::File(path) => ModelFile::read(path),
+        }
+    }
+
+    /// One of the detectors inside the binary.
+    pub fn builtin(kind: SceneKind) -> Result<ModelFile, ModelError> {
+        ModelFile::parse(&format!("builtin-{kind}"), Cow::Borrowed(builtin(kind)), None)
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<ModelFile, ModelError> {
+        let unreadable = |reason| ModelError::Unreadable { path: path.to_owned(), reason };
+        let mut bytes = Vec::new();
+        let mut file = std::fs::File::open(path).map_err(unreadable)?;
+        let kind = file.metadata().map_err(unreadable)?;
+        if !kind.is_file() {
+            return Err(unreadable(std::io::Error::other("it is not a regular file")));
+        }
+        file.read_to_end(&mut bytes).map_err(unreadable)?;
+        ModelFile::parse(&path.display().to_string(), Cow::Owned(bytes), Some(path.to_owned()))
+    }
+
+    fn parse(name: &str, bytes: Cow<'static, [u8]>, path: Option<PathBuf>) -> Result<ModelFile, ModelError> {
+        if let Some(kind) = foreign_kind(&bytes, path.as_deref()) {
+            return Err(ModelError::Unsupported { name: name.to_owned(), kind });
+        }
+        let info = info::read(&bytes).map_err(|reason| ModelError::NotOnnx { name: name.to_owned(), reason })?;
+        let sha256 = sha256_hex(&bytes);
+        Ok(ModelFile { bytes, sha256, info, path })
+    }
+}
+
+/// Recognises model files that are not ONNX, so that the message can say what they are.
+fn foreign_kind(bytes: &[u8], path: Option<&Path>) -> Option<&'static str> {
+    let extension = path.and_then(|p| p.extension()).and_then(|e| e.to_str()).unwrap_or_default();
+    match extension {
+        "engine" | "plan" => Some("TensorRT engine"),
+        "pt" | "pth" if bytes.starts_with(b"PK") || bytes.starts_with(&[0x80, 2]) => Some("PyTorch checkpoint"),
+        _ => None,
+    }
+}
+
+/// SHA-256 in hex.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_file_is_not_a_model() {
+        let error = ModelFile::read(Path::new("/etc/passwd")).unwrap_err();
+        assert!(error.to_string().starts_with("/etc/passwd is not an ONNX model: "), "{error}");
+    }
+
+    #[test]
+    fn a_folder_is_not_a_model() {
+        let error = ModelFile::read(Path::new("/")).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+    }
+
+    #[test]
+    fn the_hash_is_sha256() {
+        assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

@@ -1,0 +1,202 @@
+//! What an ONNX file says about itself.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use prony_types::{DType, Dim, Metadata, ModelInfo, TensorInfo};
+use prost::Message as _;
+use prost::bytes::Bytes;
+
+use crate::literal::{self, Literal};
+use crate::onnx::{GraphProto, ModelProto, StringEntry, ValueInfo, dimension, dtype};
+
+/// Reads the facts of a file, or says why it is no ONNX model.
+pub(crate) fn read(bytes: &[u8]) -> Result<ModelInfo, String> {
+    if bytes.is_empty() {
+        return Err("the file is empty".into());
+    }
+    let model = ModelProto::decode(Bytes::copy_from_slice(bytes)).map_err(|_| sniff(bytes))?;
+    let graph = model.graph.as_ref().ok_or_else(|| sniff(bytes))?;
+    if graph.node.is_empty() || graph.output.is_empty() {
+        return Err("its graph has no nodes or no outputs".into());
+    }
+    let weights: HashSet<&str> = graph.initializer.iter().map(|t| t.name.as_str()).collect();
+    let inputs: Vec<TensorInfo> =
+        graph.input.iter().filter(|input| !weights.contains(input.name.as_str())).map(tensor).collect();
+    if inputs.is_empty() {
+        return Err("its graph has no inputs".into());
+    }
+    let opset = model.opset_import.iter().find(|set| set.domain.is_empty() || set.domain == "ai.onnx");
+    let mut operators = BTreeSet::new();
+    collect_operators(graph, &mut operators, 0);
+    let (parameters, weights) = count_weights(graph);
+    Ok(ModelInfo {
+        inputs,
+        outputs: graph.output.iter().map(tensor).collect(),
+        metadata: metadata(&model.metadata_props),
+        opset: opset.map(|set| set.version),
+        operators: operators.into_iter().collect(),
+        weights,
+        parameters,
+    })
+}
+
+/// A few words on what the bytes look like instead.
+fn sniff(bytes: &[u8]) -> String {
+    let head = &bytes[..bytes.len().min(512)];
+    let what = if head.starts_with(b"PK") {
+        "it is a zip archive (a PyTorch checkpoint?)"
+    } else if head.starts_with(b"\x89HDF") {
+        "it is an HDF5 file"
+    } else if head.starts_with(b"\x7fELF") {
+        "it is an ELF file"
+    } else if head.starts_with(b"version https://git-lfs") {
+        "it is a Git LFS pointer; run `git lfs pull`"
+    } else if head.iter().all(|b| matches!(b, 9 | 10 | 13 | 32..127)) {
+        "it is a text file"
+    } else {
+        "its bytes are not ONNX, or it was cut short"
+    };
+    what.to_owned()
+}
+
+fn tensor(value: &ValueInfo) -> TensorInfo {
+    let tensor = value.ty.as_ref().and_then(|ty| ty.tensor.as_ref());
+    let shape = tensor.and_then(|t| t.shape.as_ref());
+    let dim = |value: &Option<dimension::Value>| match value {
+        Some(dimension::Value::Fixed(n)) => u64::try_from(*n).map_or(Dim::Named(String::new()), Dim::Fixed),
+        Some(dimension::Value::Named(name)) => Dim::Named(name.clone()),
+        None => Dim::Named(String::new()),
+    };
+    TensorInfo {
+        name: value.name.clone(),
+        dtype: tensor.map_or(DType::Other, |t| dtype::from_number(t.elem_type)),
+        dims: shape.map(|s| s.dim.iter().map(|d| dim(&d.value)).collect()).unwrap_or_default(),
+    }
+}
+
+fn collect_operators(graph: &GraphProto, into: &mut BTreeSet<String>, depth: u32) {
+    for node in &graph.node {
+        into.insert(node.op_type.clone());
+        for inner in node.attribute.iter().filter_map(|a| a.g.as_ref()) {
+            if depth < 16 {
+                collect_operators(inner, into, depth + 1);
+            }
+        }
+    }
+}
+
+/// Number of float weights, and the type that most of them are stored in.
+fn count_weights(graph: &GraphProto) -> (u64, Option<DType>) {
+    let mut by_type: HashMap<i32, u64> = HashMap::new();
+    for tensor in &graph.initializer {
+        let len = tensor.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
+        *by_type.entry(tensor.data_type).or_default() += len.unwrap_or(0);
+    }
+    let is_weight = |n: i32| !matches!(dtype::from_number(n), DType::I64 | DType::I32 | DType::Bool | DType::Other);
+    let weights = by_type.into_iter().filter(|&(n, _)| is_weight(n));
+    let mut total = 0;
+    let mut most = (0, None);
+    for (n, count) in weights {
+        total += count;
+        if count > most.0 {
+            most = (count, Some(dtype::from_number(n)));
+        }
+    }
+    (total, most.1)
+}
+
+fn metadata(props: &[StringEntry]) -> Metadata {
+    let get = |key: &str| props.iter().find(|p| p.key == key).map(|p| p.value.as_str());
+    let imgsz = match get("imgsz").and_then(literal::parse) {
+        Some(Literal::List(sides)) => match sides[..] {
+            [Literal::Int(h), Literal::Int(w)] => u32::try_from(h).ok().zip(u32::try_from(w).ok()).map(|(h, w)| [h, w]),
+            _ => None,
+        },
+        Some(Literal::Int(side)) => u32::try_from(side).ok().map(|side| [side, side]),
+        _ => None,
+    };
+    Metadata {
+        names: get("names").and_then(literal::parse).and_then(names).unwrap_or_default(),
+        stride: get("stride").and_then(|s| s.trim().parse().ok()),
+        task: get("task").map(str::to_owned),
+        imgsz,
+        end2end: get("end2end").and_then(|s| match s {
+            "True" => Some(true),
+            "False" => Some(false),
+            _ => None,
+        }),
+    }
+}
+
+/// Class names by index; `None` unless the indices are exactly 0 to n-1.
+fn names(literal: Literal) -> Option<Vec<String>> {
+    let text = |value| match value {
+        Literal::Str(name) => Some(name),
+        _ => None,
+    };
+    match literal {
+        Literal::List(items) => items.into_iter().map(text).collect(),
+        Literal::Dict(items) => {
+            let by_index: BTreeMap<i64, String> = items
+                .into_iter()
+                .map(|(key, value)| match key {
+                    Literal::Int(i) => text(value).map(|name| (i, name)),
+                    _ => None,
+                })
+                .collect::<Option<_>>()?;
+            let dense = by_index.keys().copied().eq(0..by_index.len() as i64);
+            dense.then(|| by_index.into_values().collect())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::onnx::{NodeProto, TensorProto};
+
+    fn tiny() -> ModelProto {
+        let graph = GraphProto {
+            node: vec![NodeProto::new("Mul", &["x", "w"], &["y"], vec![])],
+            name: "tiny".into(),
+            initializer: vec![TensorProto::floats("w", &[2], &[1.0, 2.0])],
+            input: vec![ValueInfo::floats("x", &[-1, 2]), ValueInfo::floats("w", &[2])],
+            output: vec![ValueInfo::floats("y", &[-1, 2])],
+        };
+        ModelProto::new(graph, &[("names", "{1: 'b', 0: 'a'}"), ("imgsz", "[320, 640]"), ("stride", "32")])
+    }
+
+    #[test]
+    fn facts_are_read_and_weights_are_no_inputs() {
+        let info = read(&tiny().encode_to_vec()).unwrap();
+        assert_eq!(info.inputs.len(), 1);
+        assert_eq!(info.inputs[0].to_string(), "x f32[batch,2]");
+        assert_eq!(info.metadata.names, ["a", "b"]);
+        assert_eq!(info.metadata.imgsz, Some([320, 640]));
+        assert_eq!(info.metadata.stride, Some(32));
+        assert_eq!((info.parameters, info.weights, info.opset), (2, Some(DType::F32), Some(17)));
+        assert_eq!(info.operators, ["Mul"]);
+    }
+
+    #[test]
+    fn gaps_in_class_names_are_not_guessed() {
+        assert_eq!(names(literal::parse("{0: 'a', 2: 'c'}").unwrap()), None);
+        assert_eq!(names(literal::parse("['a', 'b']").unwrap()).unwrap(), ["a", "b"]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_file_is_an_error_or_a_smaller_model_but_never_a_panic(cut in 0usize..200) {
+            let bytes = tiny().encode_to_vec();
+            let _ = read(&bytes[..cut.min(bytes.len())]);
+        }
+
+        #[test]
+        fn random_bytes_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+            prop_assert!(read(&bytes).is_err());
+        }
+    }
+}

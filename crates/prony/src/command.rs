@@ -1,0 +1,30 @@
+//! What each verb does.
+
+mod bench;
+mod data;
+mod manual;
+mod report;
+
+use prony_types::ExitCode;
+
+pub(crate) use self::bench::bench;
+pub(crate) use self::data::data;
+pub(crate) use self::manual::{completions, man};
+pub(crate) use self::report::report;
+use crate::version::VERSION;
+
+/// One job for a parent process.
+pub(crate) fn worker() -> anyhow::Result<ExitCode> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false).init();
+    let done = prony_bench::run_worker(VERSION, prony_probe::peak_rss_bytes)?;
+    Ok(if done { ExitCode::Ok } else { ExitCode::CellFailed })
+}
+
+/// Width of the terminal, for tables; 80 where there is none.
+fn terminal_width() -> usize {
+    rustix::termios::tcgetwinsize(rustix::stdio::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|&columns| columns > 0)
+        .unwrap_or(100)
+}

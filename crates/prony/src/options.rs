@@ -1,0 +1,284 @@
+//! Options of `prony bench`, as flags and as keys of a plan file: one list, so that the two cannot drift apart.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use prony_types::{HeadChoice, Precision};
+use serde::{Deserialize, Deserializer};
+
+/// What a flag or a key may say. Everything is optional here; defaults are in [`crate::resolve`].
+#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct BenchOptions {
+    /// Model files (.onnx), or builtin-rgb, builtin-thermal; both of these if none is given
+    #[arg(value_name = "MODEL")]
+    pub(crate) models: Vec<String>,
+
+    /// Backends, separated by commas, or `all`
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
+    pub(crate) backends: Option<Vec<String>>,
+
+    /// Precisions, separated by commas [default: fp32]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
+    pub(crate) precision: Option<Vec<Precision>>,
+
+    /// Frames a call [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Matrix")]
+    pub(crate) batch: Option<u32>,
+
+    /// Which device, from 0
+    #[arg(long, value_name = "N", help_heading = "Matrix")]
+    pub(crate) device: Option<u32>,
+
+    /// CPU threads [default: one a physical core]
+    #[arg(long, value_name = "N", help_heading = "Matrix")]
+    pub(crate) threads: Option<u32>,
+
+    /// `scenes`, or a folder of images [default: scenes]
+    #[arg(long, value_name = "scenes|DIR", help_heading = "Input")]
+    pub(crate) source: Option<PathBuf>,
+
+    /// Tensors for a model that is not a detector (implies --head none)
+    #[arg(long, value_name = "x.npy|x.npz", help_heading = "Input", conflicts_with = "source")]
+    pub(crate) input: Option<PathBuf>,
+
+    /// Network input, N or HxW [default: what the model says]
+    #[arg(long, value_name = "N|HxW", help_heading = "Input")]
+    pub(crate) imgsz: Option<ImageSize>,
+
+    /// Seed of built-in scenes and random tensors [default: 7]
+    #[arg(long, value_name = "N", help_heading = "Input")]
+    pub(crate) seed: Option<u64>,
+
+    /// Lowest confidence that is kept [default: 0.25]
+    #[arg(long, value_name = "X", help_heading = "Boxes")]
+    pub(crate) conf: Option<f32>,
+
+    /// Overlap above which the weaker box goes [default: 0.45]
+    #[arg(long, value_name = "X", help_heading = "Boxes")]
+    pub(crate) iou: Option<f32>,
+
+    /// Most boxes an image [default: 300]
+    #[arg(long, value_name = "N", help_heading = "Boxes")]
+    pub(crate) max_det: Option<u32>,
+
+    /// How outputs become boxes: auto, dense, objectness, dfl, end2end, efficient-nms, rtdetr, none [default: auto]
+    #[arg(long, value_name = "HEAD", help_heading = "Boxes")]
+    pub(crate) head: Option<HeadChoice>,
+
+    /// Warm up this long [default: until steady]
+    #[arg(long, value_name = "TIME", help_heading = "Budget")]
+    pub(crate) warmup: Option<Seconds>,
+
+    /// Measure each cell this long, without stopping early
+    #[arg(long, value_name = "TIME", help_heading = "Budget")]
+    pub(crate) duration: Option<Seconds>,
+
+    /// Measure this many frames of each cell
+    #[arg(long, value_name = "N", help_heading = "Budget")]
+    pub(crate) samples: Option<u64>,
+
+    /// Kill a worker that gives no sign of life for this long [default: 120s]
+    #[arg(long, value_name = "TIME", help_heading = "Budget")]
+    pub(crate) timeout: Option<Seconds>,
+
+    /// Where run folders are made [default: runs]
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Last part of the run folder's name [default: bench]
+    #[arg(long, value_name = "NAME", help_heading = "Run")]
+    pub(crate) name: Option<String>,
+
+    /// Fail on skipped cells and on every verdict but `valid`
+    #[arg(long, help_heading = "Run")]
+    pub(crate) strict: bool,
+
+    /// Leave host name and paths out of everything that is written
+    #[arg(long, help_heading = "Run")]
+    pub(crate) redact: bool,
+}
+
+impl BenchOptions {
+    /// Reads a plan file. Paths in it are relative to the file.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<BenchOptions> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read plan {}", path.display()))?;
+        let mut options: BenchOptions = match toml::from_str(&text) {
+            Ok(options) => options,
+            Err(error) => {
+                let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+                bail!("{} line {line}: {}", path.display(), error.message().replace('\n', "; "));
+            }
+        };
+        let base = path.parent().unwrap_or(Path::new(""));
+        let anchor = |p: &mut PathBuf| *p = base.join(&*p);
+        options.models.iter_mut().filter(|m| !m.starts_with("builtin-")).for_each(|model| {
+            *model = base.join(&*model).to_string_lossy().into_owned();
+        });
+        options.source.iter_mut().filter(|s| s.as_os_str() != "scenes").for_each(anchor);
+        options.input.iter_mut().for_each(anchor);
+        options.out.iter_mut().for_each(anchor);
+        Ok(options)
+    }
+
+    /// These options, with gaps filled from a file.
+    pub(crate) fn or(self, file: BenchOptions) -> BenchOptions {
+        // A source on the command line also beats an input in the file, and the other way round.
+        let (input, source) = match (self.input, self.source) {
+            (None, None) => (file.input, file.source),
+            named => named,
+        };
+        // Naming every field makes the compiler ask about a new one.
+        BenchOptions {
+            models: if self.models.is_empty() { file.models } else { self.models },
+            backends: self.backends.or(file.backends),
+            precision: self.precision.or(file.precision),
+            batch: self.batch.or(file.batch),
+            device: self.device.or(file.device),
+            threads: self.threads.or(file.threads),
+            input,
+            source,
+            imgsz: self.imgsz.or(file.imgsz),
+            seed: self.seed.or(file.seed),
+            conf: self.conf.or(file.conf),
+            iou: self.iou.or(file.iou),
+            max_det: self.max_det.or(file.max_det),
+            head: self.head.or(file.head),
+            warmup: self.warmup.or(file.warmup),
+            duration: self.duration.or(file.duration),
+            samples: self.samples.or(file.samples),
+            timeout: self.timeout.or(file.timeout),
+            out: self.out.or(file.out),
+            name: self.name.or(file.name),
+            strict: self.strict || file.strict,
+            redact: self.redact || file.redact,
+        }
+    }
+}
+
+/// A length of time; a bare number is seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Seconds(pub(crate) f64);
+
+impl FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Seconds, String> {
+        let text = text.trim();
+        let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+        let (number, scale) =
+            units.iter().find_map(|&(unit, scale)| Some((text.strip_suffix(unit)?, scale))).unwrap_or((text, 1.0));
+        let value =
+            number.trim().parse::<f64>().map_err(|_| format!("`{text}` is not a time, like 500ms, 10s, 2m or 10"))?;
+        let seconds = value * scale;
+        if (0.0..=86_400.0).contains(&seconds) {
+            Ok(Seconds(seconds))
+        } else {
+            Err("must lie between 0 and 24h".into())
+        }
+    }
+}
+
+/// Height and width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImageSize(pub(crate) [u32; 2]);
+
+impl FromStr for ImageSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ImageSize, String> {
+        let side =
+            |s: &str| s.trim().parse::<u32>().map_err(|_| format!("`{text}` is not a size, like 640 or 480x640"));
+        let size = match text.split_once('x') {
+            Some((height, width)) => [side(height)?, side(width)?],
+            None => [side(text)?; 2],
+        };
+        let fits = size.iter().all(|side| (1..=8192).contains(side));
+        if fits { Ok(ImageSize(size)) } else { Err("each side must lie between 1 and 8192".into()) }
+    }
+}
+
+/// Lets a TOML number stand for the text that a flag would be.
+fn from_text_or_number<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Raw {
+        Text(String),
+        Int(i64),
+        Float(f64),
+    }
+    let text = match Raw::deserialize(deserializer)? {
+        Raw::Text(text) => text,
+        Raw::Int(n) => n.to_string(),
+        Raw::Float(x) => x.to_string(),
+    };
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seconds, D::Error> {
+        from_text_or_number(deserializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ImageSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImageSize, D::Error> {
+        from_text_or_number(deserializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bare_numbers_are_seconds() {
+        assert_eq!("10".parse(), Ok(Seconds(10.0)));
+        assert_eq!("500ms".parse(), Ok(Seconds(0.5)));
+        assert_eq!("2m".parse(), Ok(Seconds(120.0)));
+        for bad in ["", "fast", "-1", "nan", "inf", "1e99"] {
+            assert!(bad.parse::<Seconds>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_height_by_width() {
+        assert_eq!("480x640".parse(), Ok(ImageSize([480, 640])));
+        assert_eq!("320".parse(), Ok(ImageSize([320, 320])));
+        for bad in ["0", "x", "640x", "-1", "99999"] {
+            assert!(bad.parse::<ImageSize>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_with_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("prony.toml");
+        std::fs::write(&path, "duration = 5\nbackend = 'rten'\n").unwrap();
+        let error = BenchOptions::read(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("backend"), "{error}");
+    }
+
+    #[test]
+    fn a_flag_beats_the_file_and_paths_are_relative_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("prony.toml");
+        std::fs::write(&path, "models = ['m.onnx', 'builtin-rgb']\nduration = '2s'\nimgsz = 640\nsource = 'photos'\n")
+            .unwrap();
+        let file = BenchOptions::read(&path).unwrap();
+        let flags = BenchOptions { duration: Some(Seconds(9.0)), ..BenchOptions::default() };
+        let merged = flags.or(file);
+        assert_eq!(merged.duration, Some(Seconds(9.0)));
+        assert_eq!(merged.imgsz, Some(ImageSize([640, 640])));
+        assert_eq!(merged.source, Some(dir.path().join("photos")));
+        assert_eq!(merged.models, [dir.path().join("m.onnx").to_string_lossy().into_owned(), "builtin-rgb".into()]);
+    }
+}

@@ -1,0 +1,192 @@
+//! Everything a run writes. A log that cannot be written (a full disk, say) is reported once and then left alone: the
+//! measurement goes on, and the result is still printed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use prony_report::Picture;
+use prony_store::{LineLog, RunFolder, SampleLog, StoreError, write_atomic};
+use prony_types::{Environment, Event, RunRecord, Sample, Telemetry};
+
+use super::redactor::Redactor;
+
+/// The run folder and its open logs.
+#[derive(Debug)]
+pub(crate) struct Files {
+    folder: RunFolder,
+    samples: Log<SampleLog>,
+    events: Log<LineLog>,
+    metrics: Log<LineLog>,
+    redactor: Option<Redactor>,
+}
+
+/// A log, until it fails.
+#[derive(Debug)]
+enum Log<T> {
+    Open(T),
+    Broken(String),
+}
+
+impl<T> Log<T> {
+    fn write(&mut self, write: impl FnOnce(&mut T) -> Result<(), StoreError>) {
+        if let Log::Open(log) = self
+            && let Err(error) = write(log)
+        {
+            tracing::error!("{error}; going on without this log");
+            *self = Log::Broken(error.to_string());
+        }
+    }
+
+    fn error(&self) -> Option<&str> {
+        match self {
+            Log::Open(_) => None,
+            Log::Broken(error) => Some(error),
+        }
+    }
+}
+
+impl Files {
+    pub(crate) fn new(folder: RunFolder, redactor: Option<Redactor>) -> Result<Files, StoreError> {
+        Ok(Files {
+            samples: Log::Open(SampleLog::open(&folder.file("samples.csv"))?),
+            events: Log::Open(LineLog::open(&folder.file("events.jsonl"))?),
+            metrics: Log::Open(LineLog::open(&folder.file("metrics.jsonl"))?),
+            folder,
+            redactor,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn cell_dir(&self, slug: &str) -> Result<PathBuf, StoreError> {
+        self.folder.cell_dir(slug)
+    }
+
+    pub(crate) fn read_samples(&self) -> Result<Vec<(String, Sample)>, StoreError> {
+        prony_store::read_samples(&self.folder.file("samples.csv"))
+    }
+
+    pub(super) fn log_event(&mut self, event: &Event) {
+        let redactor = self.redactor.as_ref();
+        self.events.write(|log| match redactor {
+            Some(redactor) => log.append(&redactor.json(event)),
+            None => log.append(event),
+        });
+    }
+
+    pub(super) fn log_reading(&mut self, reading: &Telemetry) {
+        self.metrics.write(|log| log.append(reading));
+    }
+
+    pub(super) fn log_samples(&mut self, cell: &str, samples: &[Sample]) {
+        self.samples.write(|log| {
+            samples.iter().try_for_each(|sample| log.append(cell, sample))?;
+            log.flush()
+        });
+    }
+
+    pub(super) fn write_environment(&self, environment: &Environment) -> anyhow::Result<()> {
+        let shown = match &self.redactor {
+            Some(_) => &Environment { hostname: None, ..environment.clone() },
+            None => environment,
+        };
+        write_atomic(&self.folder.file("env_report.txt"), prony_probe::env_report(shown).as_bytes())?;
+        Ok(())
+    }
+
+    pub(super) fn write_record(&self, record: &RunRecord) -> anyhow::Result<()> {
+        self.folder.write_record(&self.shown(record))?;
+        Ok(())
+    }
+
+    /// The record as it may be seen by others.
+    pub(crate) fn shown(&self, record: &RunRecord) -> RunRecord {
+        let mut shown = record.clone();
+        if let Some(redactor) = &self.redactor {
+            redactor.record(&mut shown);
+        }
+        shown
+    }
+
+    /// Renders every report from the record, and names whatever could not be written.
+    pub(crate) fn write_reports(&self, record: &RunRecord) -> anyhow::Result<()> {
+        let record = &self.shown(record);
+        self.write_sidecars(record)?;
+        if let Some(redactor) = &self.redactor {
+            let logs = record.cells.iter().map(|cell| self.folder.file("cells").join(&cell.slug).join("worker.log"));
+            redactor.text_files(logs.chain([self.folder.file("run.log")]))?;
+        }
+        write_reports(self.folder.path(), record)?;
+        let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
+        match broken.into_iter().flatten().next() {
+            Some(error) => Err(anyhow::anyhow!("{error}")).context("a log of this run is not complete"),
+            None => Ok(()),
+        }
+    }
+
+    /// What ran in each cell, beside its log and pictures.
+    fn write_sidecars(&self, record: &RunRecord) -> anyhow::Result<()> {
+        for (cell, spec) in record.cells.iter().zip(&record.plan.cells) {
+            let sidecar = serde_json::json!({
+                "cell": spec,
+                "artifact": cell.artifact,
+                "precision": cell.precision,
+                "backend": cell.backend,
+                "prony": record.run.version,
+            });
+            let folder = self.folder.cell_dir(&cell.slug)?;
+            write_atomic(&folder.join("sidecar.json"), &serde_json::to_vec_pretty(&sidecar)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes `report.md`, `report.html` and the comparison tables into a run folder.
+fn write_reports(folder: &Path, record: &RunRecord) -> anyhow::Result<()> {
+    write_atomic(&folder.join("report.md"), prony_report::markdown(record).as_bytes())?;
+    let html = prony_report::html(record, &pictures(folder, record))?;
+    write_atomic(&folder.join("report.html"), html.as_bytes())?;
+    for imgsz in prony_report::imgsz_groups(record) {
+        let table = prony_report::csv(record, &imgsz);
+        write_atomic(&folder.join(format!("latency_comparative_{imgsz}.csv")), table.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The thumbnails that are there.
+pub(crate) fn pictures(folder: &Path, record: &RunRecord) -> Vec<Picture> {
+    let read = |slug: &str, file: &str| {
+        // A record is data from outside: a file name in it must not lead anywhere else.
+        let name = Path::new(file).file_name().filter(|name| *name == file)?;
+        fs::read(folder.join("cells").join(slug).join(name)).ok()
+    };
+    let of_cell = |cell: &prony_types::CellRecord| {
+        let slug =
+            Path::new(&cell.slug).file_name().filter(|name| *name == cell.slug.as_str()).map(|_| cell.slug.clone());
+        cell.thumbnails
+            .iter()
+            .filter_map(|thumbnail| {
+                Some(Picture {
+                    cell: cell.id.clone(),
+                    file: thumbnail.file.clone(),
+                    caption: thumbnail.caption.clone(),
+                    png: read(slug.as_deref()?, &thumbnail.file)?,
+                })
+            })
+            .collect::<Vec<_>>()
+    };
+    record.cells.iter().flat_map(of_cell).collect()
+}
+
+/// RFC 3339, UTC, to the second.
+pub(crate) fn utc_now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The first part of a run folder's name.
+pub(crate) fn utc_stamp() -> String {
+    jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
+}

@@ -1,0 +1,191 @@
+//! From what workers said and what the ring held to the record of a cell. Pure: the same events and samples give the
+//! same record, whether they come from a live worker or from a file.
+
+use prony_judge::{self as judge, Evidence, shape};
+use prony_types::{
+    ArtifactRecord, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, MemoryRecord,
+    ModelRecord, ModelSource, OutputCheck, Phase, PrecisionRecord, Sample, SampleNote, Stage, Telemetry,
+};
+
+/// A cell in the making.
+#[derive(Debug)]
+pub(crate) struct CellFold {
+    pub(crate) record: CellRecord,
+    pub(crate) samples: Vec<Sample>,
+    /// Readings while this cell was timed.
+    pub(crate) telemetry: Vec<Telemetry>,
+    check: Option<OutputCheck>,
+    settled: bool,
+    pub(crate) lost: u64,
+}
+
+impl CellFold {
+    /// A cell that has not begun.
+    pub(crate) fn new(spec: &CellSpec, attempt: u32) -> CellFold {
+        CellFold {
+            record: pending(spec, attempt),
+            samples: Vec::new(),
+            telemetry: Vec::new(),
+            check: None,
+            settled: true,
+            lost: 0,
+        }
+    }
+
+    /// A cell that an earlier sitting completed, with its samples.
+    pub(crate) fn finished(record: CellRecord, samples: Vec<Sample>) -> CellFold {
+        CellFold { record, samples, telemetry: Vec::new(), check: None, settled: true, lost: 0 }
+    }
+
+    /// Takes note of what a worker said.
+    pub(crate) fn apply(&mut self, spec: &CellSpec, event: &EventKind) {
+        let record = &mut self.record;
+        match event {
+            EventKind::Started { .. } | EventKind::RoundDone { .. } | EventKind::Failed { .. } => {}
+            EventKind::Loaded { load_ms, backend, model, inputs, executed } => {
+                record.load_ms = Some(*load_ms);
+                record.backend = backend.clone();
+                record.precision.executed = Some(executed.clone());
+                record.model.task = model.metadata.task.clone();
+                record.model.info = Some(model.clone());
+                record.model.input = inputs
+                    .first()
+                    .map(|input| input.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x"));
+                record.artifact = Some(ArtifactRecord {
+                    sha256: spec.model.sha256.clone(),
+                    path: match &spec.model.source {
+                        ModelSource::Builtin(_) => None,
+                        ModelSource::File(path) => Some(path.display().to_string()),
+                    },
+                    from_cache: false,
+                });
+            }
+            EventKind::Cold { total_ms, head, .. } => {
+                record.phases.cold_ms = Some(*total_ms);
+                record.model.head = Some(head.clone());
+            }
+            EventKind::Frames { count, size, source, sha256, skipped } => {
+                record.input = Some(InputRecord {
+                    source: source.clone(),
+                    frames: *count,
+                    size: *size,
+                    sha256: sha256.clone(),
+                    skipped: skipped.clone(),
+                });
+            }
+            EventKind::Steady { seconds, settled, .. } => {
+                record.phases.warmup_s = Some(*seconds);
+                self.settled = *settled;
+            }
+            EventKind::Throughput { frames, seconds, in_flight } => {
+                record.throughput_fps = (*seconds > 0.0).then(|| *frames as f64 / seconds);
+                record.in_flight = Some(*in_flight);
+            }
+            EventKind::Checked { check, agreement, thumbnails } => {
+                self.check = Some(*check);
+                record.agreement = Some(agreement.clone());
+                record.thumbnails.clone_from(thumbnails);
+            }
+            EventKind::Finished { host_peak_bytes } => {
+                let mib = *host_peak_bytes as f64 / f64::from(1 << 20);
+                record.memory.host_peak_mib = (*host_peak_bytes > 0).then_some(mib);
+            }
+        }
+    }
+
+    /// `total` of the timed samples, by round.
+    pub(crate) fn rounds(&self) -> Vec<Vec<u64>> {
+        judge::by_round(&self.samples)
+    }
+
+    /// Ends the cell. Figures are made only where they can be stood behind: not for a cell that failed.
+    pub(crate) fn close(&mut self, status: CellStatus, reason: Option<String>, budget: &BudgetSpec) {
+        self.record.status = status;
+        self.record.reason = reason;
+        let count = |wanted: &[Phase]| self.samples.iter().filter(|s| wanted.contains(&s.phase)).count() as u64;
+        self.record.samples = SampleNote {
+            warmup: count(&[Phase::Cold, Phase::Warmup]),
+            steady: count(&[Phase::Steady]),
+            lost: self.lost,
+        };
+        if matches!(status, CellStatus::Completed | CellStatus::Interrupted) && self.record.samples.steady > 0 {
+            self.compute(budget);
+        }
+    }
+
+    fn compute(&mut self, budget: &BudgetSpec) {
+        let steady: Vec<Sample> = self.samples.iter().filter(|s| s.phase == Phase::Steady).copied().collect();
+        let totals: Vec<u64> = steady.iter().map(|s| s.total_ns).collect();
+        let record = &mut self.record;
+        record.latency_ms = judge::latency(&self.samples);
+        let total = record.latency_ms.get(&Stage::Total).copied();
+        let made = judge::phases(&self.samples, total.as_ref());
+        record.phases.first_second_ms = made.first_second_ms;
+        record.phases.steady_ms = made.steady_ms;
+        record.histogram = shape::histogram(&totals);
+        record.timeline = shape::timeline(&self.samples);
+        record.round_p50_ms = judge::round_p50_ms(&self.samples);
+        let detector = record.model.head.as_deref().is_some_and(|head| head != "none");
+        record.detections_per_frame = judge::detections_per_frame(&self.samples, record.batch).filter(|_| detector);
+        record.temp_c = judge::temp_range(&self.telemetry);
+        let (verdict, reasons) = judge::judge(&Evidence {
+            stats: total.as_ref(),
+            budget,
+            round_p50_ms: &record.round_p50_ms,
+            settled: self.settled,
+            warmup_fixed: budget.warmup_s.is_some(),
+            check: self.check,
+            agreement: record.agreement.as_ref(),
+            telemetry: &self.telemetry,
+            lost_samples: self.lost,
+            batch: record.batch,
+        });
+        record.verdict = Some(verdict);
+        record.verdict_reasons = reasons;
+    }
+}
+
+fn pending(spec: &CellSpec, attempt: u32) -> CellRecord {
+    CellRecord {
+        id: spec.id.clone(),
+        slug: spec.slug(),
+        model: ModelRecord {
+            name: spec.model.name.clone(),
+            sha256: spec.model.sha256.clone(),
+            task: None,
+            input: None,
+            head: None,
+            info: None,
+        },
+        backend: BackendRecord {
+            name: spec.backend.name().to_owned(),
+            version: None,
+            device: None,
+            threads: spec.threads,
+            affinity: None,
+        },
+        precision: PrecisionRecord { requested: spec.precision, executed: None },
+        artifact: None,
+        batch: spec.batch,
+        status: CellStatus::Pending,
+        reason: None,
+        attempt,
+        verdict: None,
+        verdict_reasons: Vec::new(),
+        latency_ms: Default::default(),
+        phases: Default::default(),
+        throughput_fps: None,
+        in_flight: None,
+        load_ms: None,
+        memory: MemoryRecord::default(),
+        agreement: None,
+        input: None,
+        detections_per_frame: None,
+        temp_c: None,
+        histogram: None,
+        timeline: Vec::new(),
+        round_p50_ms: Vec::new(),
+        samples: SampleNote::default(),
+        thumbnails: Vec::new(),
+    }
+}

@@ -1,0 +1,218 @@
+//! When and how long each cell is timed, and what to say about it meanwhile.
+
+use std::time::Duration;
+
+use prony_judge::stats;
+use prony_judge::stopping::{self, Decision, Progress};
+use prony_types::{BudgetSpec, CellRecord, CellStatus, MethodRecord, Phase, Plan, Sample, Stage};
+
+use super::progress::short_time;
+
+/// Length of a round.
+const ROUND_S: f64 = 1.0;
+/// Fewer rounds cannot show whether the machine held still.
+const MIN_ROUNDS: u32 = 5;
+const THROUGHPUT_S: f64 = 2.0;
+
+/// The next round of a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Slice {
+    pub(super) seconds: f64,
+    pub(super) max_samples: Option<u64>,
+}
+
+/// Between two cells the machine may settle; a cell alone needs no more than a breath.
+pub(super) fn pause(alone: bool) -> Duration {
+    Duration::from_millis(if alone { 20 } else { 100 })
+}
+
+/// How long the next round is. A budget in samples is spread over the rounds, so that it is interleaved too.
+pub(super) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u32) -> Slice {
+    let seconds = match budget.duration_s {
+        Some(duration) => {
+            let length = (duration / f64::from(MIN_ROUNDS)).min(ROUND_S);
+            let left = duration - measured_s;
+            // No crumb of a round at the end: its few samples would pass for a round of their own.
+            if left < 1.5 * length { left } else { length }
+        }
+        None => ROUND_S,
+    };
+    let max_samples = budget.samples.map(|samples| {
+        let left = samples.saturating_sub(taken).max(1);
+        let rounds_left = u64::from(MIN_ROUNDS.saturating_sub(rounds).max(1));
+        left.div_ceil(rounds_left)
+    });
+    let seconds = if budget.samples.is_some() && budget.duration_s.is_none() { 3600.0 } else { seconds };
+    Slice { seconds, max_samples }
+}
+
+/// How far a cell is.
+pub(super) fn standing(samples: &[Sample], measured_s: f64) -> Progress {
+    let totals: Vec<u64> = samples.iter().filter(|s| s.phase == Phase::Steady).map(|s| s.total_ns).collect();
+    let half_width = stats::summarize(&totals).as_ref().and_then(stats::relative_half_width);
+    Progress { samples: totals.len() as u64, measured_s, half_width }
+}
+
+/// Whether a cell needs another round.
+pub(super) fn more(budget: &BudgetSpec, standing: Progress, rounds: u32) -> bool {
+    let asked = budget.duration_s.is_some() || budget.samples.is_some();
+    let too_few = !asked && rounds < MIN_ROUNDS && standing.measured_s < budget.limit_s;
+    too_few || stopping::decide(budget, standing) == Decision::Continue
+}
+
+pub(super) fn throughput_seconds(budget: &BudgetSpec) -> f64 {
+    budget.duration_s.unwrap_or(THROUGHPUT_S).min(THROUGHPUT_S)
+}
+
+/// Seconds that a cell will probably take, before anything is known about it.
+pub(crate) fn estimate_s(budget: &BudgetSpec) -> f64 {
+    let measure = match budget.duration_s {
+        Some(seconds) => seconds,
+        None => f64::from(MIN_ROUNDS) * ROUND_S + 1.0,
+    };
+    measure + throughput_seconds(budget) + budget.warmup_s.unwrap_or(1.0) + 1.0
+}
+
+/// Share done and the figure of the moment, for a bar. Cheap: a median of the last few hundred samples.
+pub(super) fn figure(budget: &BudgetSpec, samples: &[Sample], measured_s: f64, doing: &str) -> (f64, String) {
+    const WINDOW: usize = 256;
+    let steady = samples.iter().rev().take_while(|s| s.phase != Phase::Cold).filter(|s| s.phase == Phase::Steady);
+    let mut recent: Vec<u64> = steady.take(WINDOW).map(|s| s.total_ns).collect();
+    let timed = !recent.is_empty();
+    if !timed {
+        recent = samples.iter().rev().take(WINDOW).map(|s| s.total_ns).collect();
+    }
+    let count = samples.iter().filter(|s| s.phase == Phase::Steady).count() as u64;
+    let round_s = samples.last().filter(|s| s.phase == Phase::Steady).map_or(0.0, |last| {
+        let first =
+            samples.iter().rev().take_while(|s| s.round == last.round).last().map_or(last.start_ns, |s| s.start_ns);
+        (last.start_ns.saturating_sub(first)) as f64 / 1e9
+    });
+    let so_far = measured_s + if doing == "measuring" { round_s } else { 0.0 };
+    let progress = Progress { samples: count, measured_s: so_far, half_width: None };
+    let left = stopping::estimate_remaining_s(budget, progress);
+    let share = if so_far + left > 0.0 { so_far / (so_far + left) } else { 0.0 };
+    let Some(p50) = stats::median_ns(&mut recent) else { return (share, doing.to_owned()) };
+    let p50 = p50 / 1e6;
+    let text = if timed && doing == "measuring" {
+        format!("p50 {p50:.2} ms  {count} samples  ETA {}", short_time(left))
+    } else {
+        format!("{doing}  {p50:.2} ms")
+    };
+    (share, text)
+}
+
+/// A finished cell in one line.
+pub(super) fn last_word(record: &CellRecord) -> String {
+    let total = record.latency_ms.get(&Stage::Total);
+    match (record.status, total) {
+        (CellStatus::Completed, Some(total)) => {
+            let verdict = record.verdict.map_or("", |v| v.name());
+            let fps = record.throughput_fps.map(|fps| format!("  {fps:.0} fps")).unwrap_or_default();
+            format!("p50 {:.2} ms{fps}  {} samples  {verdict}", total.p50, total.n)
+        }
+        (status, _) => {
+            let reason = record.reason.as_deref().unwrap_or_default();
+            format!("{}: {reason}", status.name())
+        }
+    }
+}
+
+/// The method, in words: the same for every row.
+pub(super) fn method(plan: &Plan) -> MethodRecord {
+    let budget = &plan.budget;
+    let warmup = match budget.warmup_s {
+        Some(seconds) => format!("{seconds} s, as asked"),
+        None => {
+            "until the medians of three consecutive windows agree within 5 % and no longer fall; 10 s at most".into()
+        }
+    };
+    let stopping = match (budget.duration_s, budget.samples) {
+        (Some(duration), Some(samples)) => format!("after {duration} s or {samples} samples, whichever comes first"),
+        (Some(duration), None) => format!("after {duration} s, never earlier"),
+        (None, Some(samples)) => format!("after {samples} samples"),
+        (None, None) => format!(
+            "when the 95 % interval of the median is within 1 %, but not before {MIN_ROUNDS} rounds and 662 samples or \
+             5 s; at {} s at the latest",
+            budget.limit_s
+        ),
+    };
+    MethodRecord {
+        clock: "CLOCK_MONOTONIC on the host".into(),
+        total:
+            "from a decoded frame in host memory to boxes in host memory, measured, one in flight; for a model that \
+                is not a detector, from filled input buffers to outputs in host memory"
+                .into(),
+        warmup,
+        stopping,
+        schedule: format!(
+            "rounds of about {ROUND_S} s, interleaved over the cells there and back, with a pause and {} uncounted \
+             frames before each; one timed cell at a time on the machine",
+            3
+        ),
+        intervals: "95 % interval of the median from order statistics, with the number of samples reduced by their \
+                    autocorrelation; no sample is removed"
+            .into(),
+        percentiles: "p90 needs 64 samples, p95 130, p99 662, p99.9 6,636 (99 % confidence)".into(),
+        comparison: "ratio of medians with a 95 % interval over paired rounds; `same` unless the whole interval lies \
+                     beyond 2 %"
+            .into(),
+        throughput: format!(
+            "frames a second of wall time over {} s, two calls in flight, pre- and post-processing included",
+            throughput_seconds(budget)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(duration_s: Option<f64>, samples: Option<u64>) -> BudgetSpec {
+        BudgetSpec { warmup_s: None, duration_s, samples, limit_s: 20.0, timeout_s: 60.0 }
+    }
+
+    fn spend(budget: &BudgetSpec) -> (f64, u32) {
+        let (mut measured_s, mut rounds) = (0.0, 0);
+        let at = |measured_s| Progress { samples: 0, measured_s, half_width: Some(1.0) };
+        while more(budget, at(measured_s), rounds) {
+            measured_s += slice(budget, measured_s, 0, rounds).seconds;
+            rounds += 1;
+        }
+        (measured_s, rounds)
+    }
+
+    #[test]
+    fn a_duration_is_spent_to_the_end_in_whole_rounds() {
+        for (duration, rounds) in [(8.0, 8), (1.0, 5), (0.5, 5), (5.3, 5), (60.0, 60)] {
+            let (spent, made) = spend(&budget(Some(duration), None));
+            assert!((spent - duration).abs() < 1e-9, "{duration}: {spent}");
+            assert_eq!(made, rounds, "{duration}");
+        }
+    }
+
+    #[test]
+    fn samples_are_spread_over_the_rounds_and_none_is_too_many() {
+        let budget = budget(None, Some(12));
+        let mut taken = 0;
+        let mut rounds = 0;
+        while taken < 12 {
+            taken += slice(&budget, 0.0, taken, rounds).max_samples.unwrap();
+            rounds += 1;
+        }
+        assert_eq!((taken, rounds), (12, 5));
+    }
+
+    #[test]
+    fn without_a_budget_a_fast_cell_still_gets_its_rounds() {
+        let narrow = Progress { samples: 100_000, measured_s: 1.0, half_width: Some(0.001) };
+        assert!(more(&budget(None, None), narrow, 1));
+        assert!(!more(&budget(None, None), Progress { measured_s: 5.0, ..narrow }, 5));
+    }
+
+    #[test]
+    fn a_wide_interval_ends_at_the_limit() {
+        let (spent, _) = spend(&budget(None, None));
+        assert!((20.0..21.5).contains(&spent), "{spent}");
+    }
+}

@@ -1,0 +1,174 @@
+//! A child process that does one job, seen from the parent.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+
+use prony_bench::{RingReader, Shared};
+use prony_types::{Command as Order, Event, Fault, Job, MeasureJob, Sample, Telemetry};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// What reaches the parent's one loop.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A worker said something.
+    Event { worker: usize, event: Box<Event> },
+    /// A worker's event pipe carried something else.
+    Garbage { worker: usize, line: String },
+    /// A worker's event pipe is closed: it has ended.
+    Closed { worker: usize },
+    /// The sensors were read.
+    Telemetry(Box<Telemetry>),
+}
+
+/// A running worker.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    child: Child,
+    orders: Option<ChildStdin>,
+    ring: RingReader,
+}
+
+impl Worker {
+    /// Starts a child of this very binary with its job. Its stdout and stderr beside events go to `log`.
+    pub(crate) fn spawn(
+        index: usize,
+        mut job: MeasureJob,
+        log: &Path,
+        messages: Sender<Message>,
+    ) -> anyhow::Result<Worker> {
+        let shared = Shared::create()?;
+        job.ring_fd = shared.raw_fd();
+        job.fault = injected_fault(&job.cell.id);
+        let log = File::options().create(true).append(true).open(log)?;
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("worker")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .process_group(0)
+            .spawn()?;
+        // From here on, a child without a parent that knows it would be an orphan: nothing below may return early.
+        let sealed = shared.seal();
+        let ring = shared.reader();
+        let stdout = child.stdout.take();
+        if let Some(stdout) = stdout {
+            std::thread::spawn(move || listen(index, BufReader::new(stdout), &messages));
+        }
+        let orders = child.stdin.take();
+        let pid = child.id();
+        let mut worker = match (sealed, ring) {
+            (Ok(()), Ok(ring)) => Worker { child, orders, ring },
+            (Err(error), _) | (_, Err(error)) => {
+                kill_group(pid);
+                let _ = child.wait();
+                return Err(error.into());
+            }
+        };
+        worker.write(&Job::Measure(job))?;
+        Ok(worker)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Gives an order. A worker that has died takes none; that is found out by its closed pipe.
+    pub(crate) fn order(&mut self, order: &Order) {
+        if let Err(error) = self.write(order) {
+            tracing::debug!("worker {} takes no orders: {error}", self.child.id());
+        }
+    }
+
+    fn write(&mut self, message: &impl serde::Serialize) -> io::Result<()> {
+        let Some(orders) = &mut self.orders else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        orders.write_all(&line)
+    }
+
+    /// Takes what is new in the ring.
+    pub(crate) fn drain(&mut self, into: &mut Vec<Sample>) {
+        self.ring.drain(into);
+    }
+
+    /// Samples that were overwritten before they could be read.
+    pub(crate) fn lost(&self) -> u64 {
+        self.ring.lost()
+    }
+
+    /// Ends it and whatever it started, now.
+    pub(crate) fn kill(&mut self) {
+        kill_group(self.child.id());
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.orders = None;
+        self.child.wait()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn kill_group(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
+fn listen(worker: usize, pipe: impl io::BufRead, messages: &Sender<Message>) {
+    for line in pipe.lines() {
+        let Ok(line) = line else { break };
+        let message = match serde_json::from_str::<Event>(&line) {
+            Ok(event) => Message::Event { worker, event: Box::new(event) },
+            Err(_) => Message::Garbage { worker, line },
+        };
+        if messages.send(message).is_err() {
+            return;
+        }
+    }
+    let _ = messages.send(Message::Closed { worker });
+}
+
+/// How a process ended, in words that help.
+pub(crate) fn cause_of_death(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => {
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("an unknown signal");
+            let hint = match name {
+                "SIGKILL" => "; if nobody killed it, the kernel ran out of memory (see dmesg)",
+                "SIGSEGV" | "SIGABRT" | "SIGBUS" | "SIGILL" => "; a library crashed, see the cell's worker.log",
+                _ => "",
+            };
+            format!("killed by {name} (signal {signal}){hint}")
+        }
+        (None, Some(code)) => format!("exited with status {code}; see the cell's worker.log"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    }
+}
+
+/// A fault that a test asks for through the environment, as `{"cell": "…", "fault": …}`. Debug builds only, so that
+/// no user's binary can be told to lie.
+fn injected_fault(cell: &str) -> Option<Fault> {
+    if !cfg!(debug_assertions) {
+        return None;
+    }
+    #[derive(serde::Deserialize)]
+    struct Injection {
+        cell: String,
+        fault: Fault,
+    }
+    let injection: Injection = serde_json::from_str(&std::env::var("PRONY_TEST_FAULT").ok()?).ok()?;
+    (injection.cell == cell).then_some(injection.fault)
+}

@@ -1,0 +1,334 @@
+//! Labelled facts, gathered once so that Markdown and HTML cannot say different things.
+
+use prony_types::{
+    CellRecord, CellSpec, Environment, MethodRecord, Plan, RunRecord, SourceSpec, Stage, TensorAgreement,
+};
+
+use crate::{figure, row};
+
+/// A label and what belongs to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Fact {
+    pub(crate) label: &'static str,
+    pub(crate) value: String,
+}
+
+/// Facts under one heading.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) title: &'static str,
+    pub(crate) facts: Vec<Fact>,
+}
+
+/// Collects facts; absent ones are left out.
+#[derive(Default)]
+struct List(Vec<Fact>);
+
+impl List {
+    fn add(&mut self, label: &'static str, value: impl Into<String>) {
+        let value = value.into();
+        if !value.trim().is_empty() {
+            self.0.push(Fact { label, value });
+        }
+    }
+
+    fn maybe(&mut self, label: &'static str, value: Option<impl Into<String>>) {
+        if let Some(value) = value {
+            self.add(label, value);
+        }
+    }
+
+    fn group(self, title: &'static str) -> Option<Group> {
+        (!self.0.is_empty()).then_some(Group { title, facts: self.0 })
+    }
+}
+
+/// The run itself.
+pub(crate) fn run(record: &RunRecord) -> Vec<Fact> {
+    let run = &record.run;
+    let mut list = List::default();
+    list.add("run", &run.id);
+    list.add("command", run.command.join(" "));
+    list.add("version", &run.version);
+    list.add("started", &run.started);
+    list.add("finished", run.finished.as_deref().unwrap_or("not yet"));
+    list.maybe("wall time", run.wall_s.map(figure::seconds));
+    list.add("exit code", run.exit_code.map_or_else(|| "none yet".to_owned(), |code| u8::from(code).to_string()));
+    list.add("executable", &run.binary_sha256);
+    list.add("schema", &record.schema);
+    if run.redacted {
+        list.add("redacted", "host name and paths were left out");
+    }
+    list.0
+}
+
+/// The machine.
+pub(crate) fn environment(env: &Environment) -> Vec<Fact> {
+    let mut list = List::default();
+    list.maybe("host", env.hostname.as_deref());
+    list.maybe("machine", env.machine.as_deref());
+    list.maybe("processor", env.cpu.name.as_deref());
+    let cores = env.cpu.cores.map_or_else(String::new, |n| format!(", {n} cores"));
+    list.add("CPUs", format!("{} usable{cores}", env.cpu.usable));
+    list.maybe("highest clock", env.cpu.max_khz.map(|khz| format!("{}\u{a0}GHz", figure::number(khz as f64 / 1e6))));
+    list.maybe("governor", env.cpu.governor.as_deref());
+    list.add("instruction sets", env.cpu.features.join(" "));
+    list.add("architecture", &env.arch);
+    list.maybe("system", env.os.as_deref());
+    list.maybe("kernel", env.kernel.as_deref());
+    list.maybe("virtualization", env.virtualization.as_deref());
+    let memory = env.mem_total_bytes.map(|total| {
+        let free = env.mem_available_bytes.map(|free| format!(", {} available at the start", figure::bytes(free)));
+        format!("{}{}", figure::bytes(total), free.unwrap_or_default())
+    });
+    list.maybe("memory", memory);
+    list.maybe(
+        "swap",
+        env.swap_total_bytes.map(|swap| if swap == 0 { "none".to_owned() } else { figure::bytes(swap) }),
+    );
+    list.maybe("load at the start", env.load1.map(|load| format!("{load:.2}")));
+    list.add("sensors", if env.sensors.is_empty() { "none answered".to_owned() } else { env.sensors.join(", ") });
+    list.0
+}
+
+/// How every row was measured.
+pub(crate) fn method(method: &MethodRecord) -> Vec<Fact> {
+    let mut list = List::default();
+    list.add("clock", &method.clock);
+    list.add("total", &method.total);
+    list.add("warm-up", &method.warmup);
+    list.add("stopping", &method.stopping);
+    list.add("schedule", &method.schedule);
+    list.add("intervals", &method.intervals);
+    list.add("percentiles", &method.percentiles);
+    list.add("comparison", &method.comparison);
+    list.add("throughput", &method.throughput);
+    list.0
+}
+
+/// What was asked.
+pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
+    let mut list = List::default();
+    list.add("name", &plan.name);
+    let source = match &plan.input.source {
+        SourceSpec::Scenes => "built-in scenes".to_owned(),
+        SourceSpec::Dir(path) => format!("images of {}", path.display()),
+        SourceSpec::Tensor(path) => format!("tensor {}", path.display()),
+    };
+    list.add("input", format!("{source}, seed {}, {} frames", plan.input.seed, plan.input.frames));
+    let post = &plan.post;
+    list.add("detections", format!("conf {}, IoU {}, at most {} an image", post.conf, post.iou, post.max_det));
+    let budget = &plan.budget;
+    list.add("warm-up", budget.warmup_s.map_or_else(|| "until steady".to_owned(), asked));
+    let duration = budget.duration_s.map_or_else(
+        || format!("until the interval is narrow, at most {}", asked(budget.limit_s)),
+        |s| format!("{}, no early stop", asked(s)),
+    );
+    list.add("duration", duration);
+    list.maybe("samples", budget.samples.map(|n| format!("at most {}", figure::count(n))));
+    list.add("timeout", asked(budget.timeout_s));
+    list.add("strict", if plan.strict { "yes" } else { "no" });
+    list.0
+}
+
+/// Seconds as the user gave them, not as a measurement.
+fn asked(seconds: f64) -> String {
+    format!("{seconds}\u{a0}s")
+}
+
+/// Heads of the table of planned cells.
+pub(crate) const PLANNED_HEADS: [&str; 7] = ["cell", "input, H×W", "head", "batch", "device", "threads", "asked for"];
+
+/// The cells of the plan.
+pub(crate) fn planned(plan: &Plan) -> Vec<[String; 7]> {
+    let row = |spec: &CellSpec| {
+        [
+            spec.id.clone(),
+            spec.imgsz.map_or_else(|| figure::ABSENT.to_owned(), |[h, w]| format!("{h}×{w}")),
+            spec.head.name().to_owned(),
+            spec.batch.to_string(),
+            spec.device.to_string(),
+            spec.threads.map_or_else(|| "backend's choice".to_owned(), |n| n.to_string()),
+            if spec.named { "by name" } else { "by default" }.to_owned(),
+        ]
+    };
+    plan.cells.iter().map(row).collect()
+}
+
+/// Memory over all cells.
+pub(crate) fn memory_safety(record: &RunRecord) -> Vec<Fact> {
+    let safety = &record.memory_safety;
+    let mut list = List::default();
+    let within = match safety.all_within_limit {
+        Some(true) => "every cell stayed within its limit",
+        Some(false) => "a limit was broken",
+        None => "no limit was asked for",
+    };
+    list.add("limit", within);
+    list.add("violations", safety.total_violations.to_string());
+    list.maybe("lowest available", safety.lowest_available_mib.map(figure::mib));
+    list.0
+}
+
+/// All of a cell but its stages, charts and reasons.
+pub(crate) fn cell(record: &RunRecord, cell: &CellRecord) -> Vec<Group> {
+    [phases(cell), throughput(cell), model(record, cell), backend(cell), input(cell), memory(cell), agreement(cell)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn phases(cell: &CellRecord) -> Option<Group> {
+    let mut list = List::default();
+    list.maybe("load", cell.load_ms.map(figure::ms));
+    list.maybe("cold (first frame)", cell.phases.cold_ms.map(figure::ms));
+    list.maybe("first second", cell.phases.first_second_ms.map(figure::ms));
+    list.maybe("steady", cell.phases.steady_ms.map(figure::ms));
+    list.maybe("warm-up", cell.phases.warmup_s.map(figure::seconds));
+    list.group("Phases")
+}
+
+fn throughput(cell: &CellRecord) -> Option<Group> {
+    let mut list = List::default();
+    list.maybe("throughput", cell.throughput_fps.map(figure::fps));
+    list.maybe("in flight", cell.in_flight.map(|n| n.to_string()));
+    list.maybe("detections a frame", cell.detections_per_frame.map(figure::number));
+    let samples = &cell.samples;
+    if samples.steady > 0 || samples.warmup > 0 {
+        let lost = if samples.lost > 0 { format!(", {} lost", figure::count(samples.lost)) } else { String::new() };
+        let text = format!("{} timed, {} warm-up{lost}", figure::count(samples.steady), figure::count(samples.warmup));
+        list.add("samples", text);
+    }
+    list.add(
+        "median by round",
+        cell.round_p50_ms.iter().map(|&p50| figure::number(p50)).collect::<Vec<_>>().join(", "),
+    );
+    if let Some(last) = list.0.last_mut().filter(|fact| fact.label == "median by round") {
+        last.value.push_str("\u{a0}ms");
+    }
+    list.maybe(
+        "temperature",
+        cell.temp_c.map(|t| {
+            format!(
+                "{} (lowest {}, highest {})",
+                figure::celsius(t.avg),
+                figure::celsius(t.min),
+                figure::celsius(t.max)
+            )
+        }),
+    );
+    list.group("Throughput and samples")
+}
+
+fn model(record: &RunRecord, cell: &CellRecord) -> Option<Group> {
+    let mut list = List::default();
+    list.add("model", &cell.model.name);
+    list.add("sha256", &cell.model.sha256);
+    list.maybe("task", cell.model.task.as_deref());
+    list.maybe("input", cell.model.input.as_deref());
+    list.add("input size", row::imgsz(record, cell));
+    list.maybe("head", cell.model.head.as_deref());
+    if let Some(info) = &cell.model.info {
+        list.maybe("parameters", (info.parameters > 0).then(|| figure::count(info.parameters)));
+        list.maybe("weights", info.weights.map(|w| w.to_string()));
+        list.maybe("opset", info.opset.map(|n| n.to_string()));
+        list.add("inputs", info.inputs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        list.add("outputs", info.outputs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        list.add("operators", info.operators.join(" "));
+        list.maybe("stride", info.metadata.stride.map(|n| n.to_string()));
+        list.maybe("end to end", info.metadata.end2end.map(|yes| if yes { "yes" } else { "no" }));
+        list.add("classes", info.metadata.names.join(", "));
+    }
+    if let Some(artifact) = &cell.artifact {
+        let cache = if artifact.from_cache { " (from the cache)" } else { "" };
+        list.add("artifact", format!("{}{cache}", artifact.sha256));
+        list.maybe("artifact file", artifact.path.as_deref());
+    }
+    list.group("Model")
+}
+
+fn backend(cell: &CellRecord) -> Option<Group> {
+    let mut list = List::default();
+    list.add(
+        "backend",
+        format!("{} {}", cell.backend.name, cell.backend.version.as_deref().unwrap_or_default()).trim(),
+    );
+    list.maybe("device", cell.backend.device.as_deref());
+    list.maybe("threads", cell.backend.threads.map(|n| n.to_string()));
+    let cpus = |cpus: &[u32]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    list.maybe("on CPUs", cell.backend.affinity.as_ref().map(|a| cpus(&a.cpus)));
+    list.add("precision asked for", cell.precision.requested.name());
+    list.maybe("precision executed", cell.precision.executed.as_deref());
+    list.add("batch", cell.batch.to_string());
+    list.add("attempt", cell.attempt.to_string());
+    list.group("Backend")
+}
+
+fn input(cell: &CellRecord) -> Option<Group> {
+    let input = cell.input.as_ref()?;
+    let mut list = List::default();
+    list.add("source", &input.source);
+    list.add("frames", format!("{} distinct", input.frames));
+    list.maybe("frame size", input.size.map(|[w, h]| format!("{w}×{h}\u{a0}px")));
+    list.add("sha256", &input.sha256);
+    list.add("skipped files", input.skipped.join("; "));
+    list.group("Input")
+}
+
+fn memory(cell: &CellRecord) -> Option<Group> {
+    let memory = &cell.memory;
+    let mut list = List::default();
+    list.maybe("host peak", memory.host_peak_mib.map(figure::mib));
+    list.maybe("device peak", memory.device_peak_mib.map(figure::mib));
+    list.maybe("unified", memory.unified.map(|yes| if yes { "yes" } else { "no" }));
+    let kind = memory.limit_type.as_deref().map_or_else(String::new, |kind| format!(" ({kind})"));
+    list.maybe("limit", memory.limit_mib.map(|limit| format!("{}{kind}", figure::mib(limit))));
+    list.maybe("within limit", memory.within_limit.map(|yes| if yes { "yes" } else { "no" }));
+    list.add("violations", memory.violations.join("; "));
+    list.group("Memory")
+}
+
+fn agreement(cell: &CellRecord) -> Option<Group> {
+    let agreement = cell.agreement.as_ref()?;
+    let mut list = List::default();
+    list.add("reference", &agreement.reference);
+    list.maybe("boxes", agreement.boxes.as_ref().map(tensor));
+    list.maybe("scores", agreement.scores.as_ref().map(tensor));
+    list.maybe("matched boxes", agreement.matched_boxes.map(figure::percent));
+    list.group("Agreement")
+}
+
+fn tensor(t: &TensorAgreement) -> String {
+    let noise =
+        t.sqnr_db.map_or_else(|| "equal to the bit".to_owned(), |db| format!("SQNR {}\u{a0}dB", figure::number(db)));
+    format!("{noise}, max abs {}, cosine {:.6}", figure::number(t.max_abs), t.cosine)
+}
+
+/// Heads of the stage table.
+pub(crate) const STAGE_HEADS: [&str; 13] =
+    ["stage", "n", "n eff", "mean", "sd", "min", "p50", "p90", "p95", "p99", "p99.9", "max", "ci95 of p50"];
+
+/// The stage table, total last; figures in ms.
+pub(crate) fn stages(cell: &CellRecord) -> Vec<[String; 13]> {
+    let present = Stage::ALL.into_iter().filter_map(|stage| cell.latency_ms.get(&stage).map(|stats| (stage, stats)));
+    present
+        .map(|(stage, s)| {
+            let maybe = |value: Option<f64>| figure::or_absent(value, figure::number);
+            [
+                stage.name().to_owned(),
+                figure::count(s.n),
+                format!("{:.0}", s.n_eff),
+                figure::number(s.mean),
+                figure::number(s.sd),
+                figure::number(s.min),
+                figure::number(s.p50),
+                maybe(s.p90),
+                maybe(s.p95),
+                maybe(s.p99),
+                maybe(s.p99_9),
+                figure::number(s.max),
+                s.ci95.map_or_else(|| figure::ABSENT.to_owned(), figure::interval),
+            ]
+        })
+        .collect()
+}

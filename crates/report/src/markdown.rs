@@ -1,0 +1,215 @@
+//! `report.md`: the facts of `report.json` for reading.
+
+use std::fmt::Write as _;
+
+use prony_types::{CellRecord, RunRecord};
+
+use crate::facts::{self, Fact};
+use crate::figure;
+use crate::row::Row;
+
+/// The whole record as Markdown (GitHub's dialect).
+pub fn markdown(record: &RunRecord) -> String {
+    let mut out = String::new();
+    heading(&mut out, 1, &format!("Prony: {}", text(&record.plan.name)));
+    fact_list(&mut out, &facts::run(record));
+
+    heading(&mut out, 2, "Recommendation");
+    for recommendation in &record.recommendation {
+        line(&mut out, &format!("- **{}**: {}", text(&recommendation.model), prose(&recommendation.text)));
+    }
+    if record.recommendation.is_empty() {
+        line(&mut out, "None: no cell completed.");
+    }
+
+    heading(&mut out, 2, "Comparison");
+    comparison_table(&mut out, record);
+    if !record.comparisons.is_empty() {
+        out.push('\n');
+    }
+    for c in &record.comparisons {
+        let ratio = c.ratio.map_or_else(String::new, |r| {
+            let interval = c.ci95.map_or_else(String::new, |ci| format!(", ci95 {}", figure::interval(ci)));
+            format!(" ({} the time{interval})", figure::times(r))
+        });
+        let sentence = format!("- {} is **{}**{ratio} against {}", text(&c.cell), c.difference, text(&c.against));
+        line(&mut out, &format!("{sentence}: {}", prose(&c.reason)));
+    }
+
+    heading(&mut out, 2, "Cells");
+    for cell in &record.cells {
+        one_cell(&mut out, record, cell);
+    }
+
+    if !record.gates.is_empty() {
+        heading(&mut out, 2, "Gates");
+        line(&mut out, "| gate | cell | figure | limit | held |");
+        line(&mut out, "|---|---|---:|---:|---|");
+        for gate in &record.gates {
+            let figure = figure::or_absent(gate.figure, figure::number);
+            let held = if gate.pass { "yes" } else { "no" };
+            let limit = figure::number(gate.limit);
+            line(&mut out, &format!("| {} | {} | {figure} | {limit} | {held} |", text(&gate.name), text(&gate.cell)));
+        }
+    }
+
+    heading(&mut out, 2, "Memory safety");
+    fact_list(&mut out, &facts::memory_safety(record));
+    heading(&mut out, 2, "Environment");
+    fact_list(&mut out, &facts::environment(&record.environment));
+    if !record.environment.notes.is_empty() {
+        out.push('\n');
+    }
+    for note in &record.environment.notes {
+        line(&mut out, &format!("> {}", prose(note)));
+    }
+    heading(&mut out, 2, "Method");
+    for fact in facts::method(&record.method) {
+        line(&mut out, &format!("- {}: {}", fact.label, prose(&fact.value)));
+    }
+    heading(&mut out, 2, "Plan");
+    fact_list(&mut out, &facts::plan(&record.plan));
+    if !record.plan.cells.is_empty() {
+        line(&mut out, &format!("\n| {} |", facts::PLANNED_HEADS.join(" | ")));
+        line(&mut out, &format!("|{}", "---|".repeat(facts::PLANNED_HEADS.len())));
+    }
+    for row in facts::planned(&record.plan) {
+        line(&mut out, &format!("| {} |", row.map(|field| text(&field)).join(" | ")));
+    }
+    // Plain spaces, so that `grep '6.41 ms'` finds what it should.
+    out.replace(['\u{a0}', '\u{202f}'], " ")
+}
+
+fn comparison_table(out: &mut String, record: &RunRecord) {
+    line(
+        out,
+        "| model | backend | precision | p50 total | ci95 (ms) | p95 | p99 | throughput | difference | memory | verdict |",
+    );
+    line(out, "|---|---|---|---:|---:|---:|---:|---:|---|---:|---|");
+    for cell in &record.cells {
+        let row = Row::new(record, cell);
+        let (model, backend, precision) = (text(&row.model), text(&row.backend), text(&row.precision));
+        let _ = write!(
+            out,
+            "| {model} | {backend} | {precision} | {} | {} | {} | {} |",
+            row.p50, row.ci95, row.p95, row.p99
+        );
+        let _ = writeln!(out, " {} | {} | {} | {} |", row.throughput, row.difference, row.memory, row.word);
+    }
+}
+
+fn one_cell(out: &mut String, record: &RunRecord, cell: &CellRecord) {
+    heading(out, 3, &text(&cell.id));
+    line(
+        out,
+        &format!(
+            "Status **{}**, verdict **{}**.",
+            cell.status.name(),
+            cell.verdict.map_or(figure::ABSENT, |v| v.name())
+        ),
+    );
+    if let Some(reason) = &cell.reason {
+        line(out, &format!("\nReason: {}", prose(reason)));
+    }
+    if !cell.verdict_reasons.is_empty() {
+        line(out, "\nOf the verdict:\n");
+    }
+    for reason in &cell.verdict_reasons {
+        line(out, &format!("- {}", prose(reason)));
+    }
+    let stages = facts::stages(cell);
+    if !stages.is_empty() {
+        line(out, "\nLatency in ms, steady state, one in flight:\n");
+        line(out, &format!("| {} |", facts::STAGE_HEADS.join(" | ")));
+        line(out, &format!("|---|{}", "---:|".repeat(facts::STAGE_HEADS.len() - 1)));
+        for stage in &stages {
+            line(out, &format!("| {} |", stage.join(" | ")));
+        }
+    }
+    for group in facts::cell(record, cell) {
+        line(out, &format!("\n**{}**\n", group.title));
+        fact_list(out, &group.facts);
+    }
+    if !cell.thumbnails.is_empty() {
+        line(out, "\n**Thumbnails**\n");
+    }
+    for picture in &cell.thumbnails {
+        let path = format!("cells/{}/{}", cell.slug, picture.file);
+        line(out, &format!("- ![{}](<{}>)", text(&picture.caption), address(&path)));
+    }
+}
+
+fn fact_list(out: &mut String, facts: &[Fact]) {
+    for fact in facts {
+        line(out, &format!("- {}: {}", fact.label, text(&fact.value)));
+    }
+}
+
+fn heading(out: &mut String, level: usize, title: &str) {
+    if !out.is_empty() && !out.ends_with("\n\n") {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{} {title}\n", "#".repeat(level));
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+/// A name or value: nothing in it is markup.
+fn text(raw: &str) -> String {
+    let chars: Vec<char> = raw.chars().collect();
+    let word = |i: Option<usize>| i.and_then(|i| chars.get(i)).is_some_and(|c| c.is_alphanumeric());
+    let mut out = String::with_capacity(raw.len());
+    for (i, &c) in chars.iter().enumerate() {
+        match c {
+            '|' | '`' | '\\' | '<' | '*' | '[' | ']' | '&' | '~' => out.extend(['\\', c]),
+            // Inside a word an underscore is no markup, and `my\_model` reads badly.
+            '_' if !(word(i.checked_sub(1)) && word(Some(i + 1))) => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A sentence of Prony's own, which may hold code in backticks but no table cells, tags or line breaks.
+fn prose(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        match c {
+            '|' | '<' | '[' | ']' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A path inside `<>` of a Markdown link.
+fn address(raw: &str) -> String {
+    raw.chars().filter(|c| !c.is_control()).fold(String::with_capacity(raw.len()), |mut out, c| {
+        match c {
+            '<' | '>' | '\\' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_break_a_table_or_start_code() {
+        assert_eq!(text("a|b`c`<i>\nx"), "a\\|b\\`c\\`\\<i> x");
+        assert_eq!(text("my_model_v2 _x_"), "my_model_v2 \\_x\\_");
+    }
+
+    #[test]
+    fn a_reason_keeps_its_code_but_no_cell_border() {
+        assert_eq!(prose("run `a` | b\nc"), "run `a` \\| b c");
+    }
+}

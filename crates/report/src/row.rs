@@ -1,0 +1,137 @@
+//! The comparison table: one row a cell, the same cells and words on the terminal, in Markdown and in HTML.
+
+use prony_types::{CellRecord, CellSpec, CellStatus, Difference, RunRecord, Stage, StageStats, Verdict};
+
+use crate::figure;
+
+/// How a word is to be taken; the word itself always stands beside the colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Can be stood behind.
+    Good,
+    /// To be read with care.
+    Care,
+    /// Must not be used.
+    Bad,
+    /// There is nothing to judge.
+    Neutral,
+}
+
+impl Tone {
+    /// Class name in HTML.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Tone::Good => "good",
+            Tone::Care => "care",
+            Tone::Bad => "bad",
+            Tone::Neutral => "neutral",
+        }
+    }
+}
+
+/// Figures of one cell as text. Absent ones hold the mark for that.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) model: String,
+    pub(crate) backend: String,
+    pub(crate) precision: String,
+    pub(crate) p50: String,
+    pub(crate) ci95: String,
+    pub(crate) p95: String,
+    pub(crate) p99: String,
+    pub(crate) throughput: String,
+    pub(crate) difference: String,
+    pub(crate) memory: String,
+    pub(crate) word: &'static str,
+    pub(crate) tone: Tone,
+}
+
+impl Row {
+    /// The row of a cell.
+    pub(crate) fn new(record: &RunRecord, cell: &CellRecord) -> Row {
+        let total = total(cell);
+        let (word, tone) = word(cell);
+        Row {
+            model: cell.model.name.clone(),
+            backend: cell.backend.name.clone(),
+            precision: precision(cell),
+            p50: figure::or_absent(total.map(|t| t.p50), figure::ms),
+            ci95: total.and_then(|t| t.ci95).map_or_else(|| figure::ABSENT.to_owned(), figure::interval),
+            p95: figure::or_absent(total.and_then(|t| t.p95), figure::ms),
+            p99: figure::or_absent(total.and_then(|t| t.p99), figure::ms),
+            throughput: figure::or_absent(cell.throughput_fps, figure::fps),
+            difference: difference(record, cell),
+            memory: memory(cell),
+            word,
+            tone,
+        }
+    }
+}
+
+/// Statistics of the whole way.
+pub(crate) fn total(cell: &CellRecord) -> Option<&StageStats> {
+    cell.latency_ms.get(&Stage::Total)
+}
+
+/// What the plan says of a cell.
+pub(crate) fn spec<'a>(record: &'a RunRecord, cell: &CellRecord) -> Option<&'a CellSpec> {
+    record.plan.cells.iter().find(|spec| spec.id == cell.id)
+}
+
+/// Input size as in file names: `320`, `480x640` (height first), `none`.
+pub(crate) fn imgsz(record: &RunRecord, cell: &CellRecord) -> String {
+    match spec(record, cell).and_then(|spec| spec.imgsz) {
+        Some([h, w]) if h == w => h.to_string(),
+        Some([h, w]) => format!("{h}x{w}"),
+        None => "none".to_owned(),
+    }
+}
+
+/// The verdict, or the status where there is none.
+pub(crate) fn word(cell: &CellRecord) -> (&'static str, Tone) {
+    match (cell.status, cell.verdict) {
+        (CellStatus::Failed, None) => (cell.status.name(), Tone::Bad),
+        (CellStatus::Interrupted, None) => (cell.status.name(), Tone::Care),
+        (_, None) => (cell.status.name(), Tone::Neutral),
+        (_, Some(verdict)) => (verdict.name(), verdict_tone(verdict)),
+    }
+}
+
+fn verdict_tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Valid => Tone::Good,
+        Verdict::Unknown | Verdict::Undersampled | Verdict::Unstable | Verdict::Throttled => Tone::Care,
+        Verdict::OverBudget | Verdict::FellBack | Verdict::WrongOutput => Tone::Bad,
+    }
+}
+
+/// Asked for, and executed where that is another thing.
+pub(crate) fn precision(cell: &CellRecord) -> String {
+    let requested = cell.precision.requested.name();
+    match &cell.precision.executed {
+        Some(executed) if executed != requested => format!("{requested} → {executed}"),
+        _ => requested.to_owned(),
+    }
+}
+
+fn difference(record: &RunRecord, cell: &CellRecord) -> String {
+    let own = record.comparisons.iter().find(|c| c.cell == cell.id && c.against != cell.id);
+    match own {
+        Some(c) => match (c.difference, c.ratio) {
+            (Difference::Faster | Difference::Slower, Some(ratio)) => {
+                format!("{} {}", c.difference, figure::times(ratio))
+            }
+            _ => c.difference.name().to_owned(),
+        },
+        None if record.comparisons.iter().any(|c| c.against == cell.id && c.cell != cell.id) => "reference".to_owned(),
+        None => figure::ABSENT.to_owned(),
+    }
+}
+
+fn memory(cell: &CellRecord) -> String {
+    match (cell.memory.host_peak_mib, cell.memory.device_peak_mib) {
+        (Some(host), Some(device)) => format!("{} + {}", figure::number(host), figure::mib(device)),
+        (Some(one), None) | (None, Some(one)) => figure::mib(one),
+        (None, None) => figure::ABSENT.to_owned(),
+    }
+}

@@ -1,0 +1,298 @@
+//! What `prony bench` prints at its end: the table, what is wrong with it, and the recommendation.
+
+use std::fmt::Write as _;
+
+use prony_types::{CellRecord, CellStatus, RunRecord, Verdict};
+
+use crate::figure;
+use crate::row::{self, Row, Tone};
+
+/// Narrower than this nothing can be laid out; lines then run over.
+const NARROWEST: usize = 40;
+/// A reason longer than this many lines is cut; the whole of it is in the reports.
+const REASON_LINES: usize = 4;
+/// Figures go before an id is cut below this.
+const SHORTEST_ID: usize = 32;
+const GAP: usize = 2;
+
+/// The table of a run, then a line for every cell that did not complete or is not `valid`, then what to ship.
+///
+/// Lines are at most `width` columns wide: the least important columns go first, then long names are cut in the
+/// middle. ANSI colours only if `colour`; control characters in names and reasons never get through.
+pub fn terminal(record: &RunRecord, width: usize, colour: bool) -> String {
+    let paint = Paint { colour };
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    if !record.cells.is_empty() {
+        table(&mut out, record, width, paint);
+        notes(&mut out, record, width, paint);
+    }
+    out.push('\n');
+    if record.recommendation.is_empty() {
+        out.push_str("No recommendation: no cell completed.\n");
+    }
+    for recommendation in &record.recommendation {
+        let mark = paint.strong("→");
+        for (i, line) in wrap(&recommendation.text, width - 2, usize::MAX).iter().enumerate() {
+            let lead = if i == 0 { mark.as_str() } else { " " };
+            let _ = writeln!(out, "{lead} {}", paint.strong(line));
+        }
+    }
+    out
+}
+
+struct Column {
+    head: &'static str,
+    /// The least are dropped first; 0 stays.
+    expendable: u8,
+    right: bool,
+    fields: Vec<String>,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        self.fields.iter().map(|f| columns(f)).chain([columns(self.head)]).max().unwrap_or(0)
+    }
+}
+
+fn table(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
+    let rows: Vec<Row> = record.cells.iter().map(|cell| Row::new(record, cell)).collect();
+    let column = |head, expendable, right, field: &dyn Fn(&Row) -> String| Column {
+        head,
+        expendable,
+        right,
+        fields: rows.iter().map(|row| clean(&field(row))).collect(),
+    };
+    let mut all = vec![
+        Column {
+            head: "cell",
+            expendable: 0,
+            right: false,
+            fields: record.cells.iter().map(|c| clean(&c.id)).collect(),
+        },
+        column("p50", 0, true, &|r| r.p50.clone()),
+        Column { head: "ci95", expendable: 4, right: true, fields: record.cells.iter().map(half_width).collect() },
+        column("p95", 3, true, &|r| r.p95.clone()),
+        column("p99", 6, true, &|r| r.p99.clone()),
+        column("throughput", 2, true, &|r| r.throughput.clone()),
+        column("difference", 5, false, &|r| r.difference.clone()),
+        column("memory", 7, true, &|r| r.memory.clone()),
+        column("verdict", 0, false, &|r| r.word.to_owned()),
+    ];
+    // A column without a single figure says nothing.
+    all.retain(|c| c.expendable == 0 || c.fields.iter().any(|f| f != figure::ABSENT));
+    let taken = |all: &[Column]| all.iter().map(Column::width).sum::<usize>() + GAP * (all.len() - 1);
+    let id = all[0].width();
+    let shortest_id = id.min(SHORTEST_ID);
+    while taken(&all) - id + shortest_id > width {
+        let Some(victim) = (0..all.len()).filter(|&i| all[i].expendable > 0).max_by_key(|&i| all[i].expendable) else {
+            break;
+        };
+        all.remove(victim);
+    }
+    let id_room = (width + id).saturating_sub(taken(&all)).clamp(4, id);
+    for field in &mut all[0].fields {
+        *field = cut_middle(field, id_room);
+    }
+
+    let widths: Vec<usize> = all.iter().map(Column::width).collect();
+    let heads: Vec<String> = all.iter().zip(&widths).map(|(c, &w)| pad(c.head, w, c.right)).collect();
+    let _ = writeln!(out, "{}", paint.dim(heads.join("  ").trim_end()));
+    for (i, row) in rows.iter().enumerate() {
+        let fields = all.iter().zip(&widths).map(|(c, &w)| match c.head {
+            "verdict" => paint.tone(row.tone, &c.fields[i]),
+            "p50" => paint.strong(&pad(&c.fields[i], w, c.right)),
+            _ => pad(&c.fields[i], w, c.right),
+        });
+        let _ = writeln!(out, "{}", fields.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+/// Half of the median's interval, as a share of the median.
+fn half_width(cell: &CellRecord) -> String {
+    let share = row::total(cell).and_then(|t| t.ci95.map(|[lo, hi]| (hi - lo) / 2.0 / t.p50));
+    figure::or_absent(share, |share| format!("±{}", figure::percent(share)))
+}
+
+fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
+    let mut first = true;
+    let mut note = |out: &mut String, word: &str, tone: Tone, reason: &str, id: &str| {
+        if std::mem::take(&mut first) {
+            out.push('\n');
+        }
+        let head = cut_middle(&clean(id), width / 2);
+        let plain = format!("{head} {word}: {reason}");
+        for (i, line) in wrap(&plain, width - 2, REASON_LINES).iter().enumerate() {
+            // The first line holds id and word whole unless they fill it: only then is there something to paint.
+            let painted = line.strip_prefix(&format!("{head} {word}:")).filter(|_| i == 0);
+            let _ = match painted {
+                Some(rest) => writeln!(out, "{head} {}{rest}", paint.tone(tone, &format!("{word}:"))),
+                None => writeln!(out, "{}{line}", if i == 0 { "" } else { "  " }),
+            };
+        }
+    };
+    for cell in &record.cells {
+        let (_, tone) = row::word(cell);
+        if cell.status != CellStatus::Completed {
+            let silent = if cell.status == CellStatus::Pending { "not run yet" } else { "no reason was recorded" };
+            let reason = cell.reason.as_deref().unwrap_or(silent);
+            let tone = if cell.status == CellStatus::Failed { Tone::Bad } else { Tone::Care };
+            note(out, cell.status.name(), tone, reason, &cell.id);
+        }
+        if let Some(verdict) = cell.verdict.filter(|&v| v != Verdict::Valid) {
+            for reason in &cell.verdict_reasons {
+                note(out, verdict.name(), tone, reason, &cell.id);
+            }
+            if cell.verdict_reasons.is_empty() {
+                note(out, verdict.name(), tone, "no reason was recorded", &cell.id);
+            }
+        }
+    }
+}
+
+/// Colours, or none.
+#[derive(Clone, Copy)]
+struct Paint {
+    colour: bool,
+}
+
+impl Paint {
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.colour && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn strong(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    fn tone(self, tone: Tone, text: &str) -> String {
+        match tone {
+            Tone::Good => self.wrap("32", text),
+            Tone::Care => self.wrap("33", text),
+            Tone::Bad => self.wrap("31", text),
+            Tone::Neutral => self.dim(text),
+        }
+    }
+}
+
+/// Text without anything that moves a cursor or breaks a line.
+fn clean(raw: &str) -> String {
+    let plain = raw.chars().map(|c| match c {
+        '\u{a0}' | '\u{202f}' => ' ',
+        // Bidirectional marks can make a name read as another one.
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c if c == '\n' || c == '\r' || c == '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    });
+    plain.collect()
+}
+
+/// Columns that text takes: wide East Asian characters and pictographs take two, combining marks none.
+fn columns(text: &str) -> usize {
+    text.chars().map(char_columns).sum()
+}
+
+fn char_columns(c: char) -> usize {
+    match c as u32 {
+        0x300..=0x36f | 0x200b..=0x200d | 0xfe00..=0xfe0f => 0,
+        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f => 2,
+        0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    }
+}
+
+fn pad(text: &str, width: usize, right: bool) -> String {
+    let fill = " ".repeat(width.saturating_sub(columns(text)));
+    if right { format!("{fill}{text}") } else { format!("{text}{fill}") }
+}
+
+/// The start and the end of a name that is too long: both tell cells apart.
+fn cut_middle(text: &str, room: usize) -> String {
+    if columns(text) <= room {
+        return text.to_owned();
+    }
+    let room = room.saturating_sub(1);
+    let tail = take(text.chars().rev(), room * 2 / 3);
+    let head = take(text.chars(), room - columns(&tail));
+    format!("{head}…{}", tail.chars().rev().collect::<String>())
+}
+
+fn take(chars: impl Iterator<Item = char>, room: usize) -> String {
+    let mut used = 0;
+    chars
+        .take_while(|&c| {
+            used += char_columns(c);
+            used <= room
+        })
+        .collect()
+}
+
+/// Lines of at most `width` columns, broken at spaces where there are any; at most `lines` of them.
+fn wrap(raw: &str, width: usize, lines: usize) -> Vec<String> {
+    let mut out = vec![String::new()];
+    for word in clean(raw).split_whitespace() {
+        let mut rest = word;
+        while !rest.is_empty() {
+            let line = out.last_mut().expect("there is always a line");
+            let used = columns(line);
+            let gap = usize::from(used > 0);
+            if used + gap + columns(rest) <= width {
+                line.extend([" "].iter().take(gap).copied());
+                line.push_str(rest);
+                break;
+            }
+            if used > 0 {
+                out.push(String::new());
+                continue;
+            }
+            // A word longer than a line is broken where the line ends.
+            let head = take(rest.chars(), width);
+            rest = &rest[head.len()..];
+            line.push_str(&head);
+            out.push(String::new());
+        }
+    }
+    if out.len() > 1 && out.last().is_some_and(String::is_empty) {
+        out.pop();
+    }
+    if out.len() > lines {
+        out.truncate(lines);
+        if let Some(last) = out.last_mut() {
+            *last = format!("{}…", take(last.chars(), width - 1).trim_end());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_keeps_both_ends() {
+        assert_eq!(cut_middle("builtin-thermal:rten:fp32", 12), "buil…en:fp32");
+        assert_eq!(cut_middle("short", 12), "short");
+    }
+
+    #[test]
+    fn an_escape_sequence_in_a_name_does_not_reach_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\nc"), "a\u{fffd}[31mb c");
+    }
+
+    #[test]
+    fn long_words_break_and_long_text_is_cut() {
+        assert_eq!(wrap("abcdefgh ij", 5, 9), ["abcde", "fgh", "ij"]);
+        assert_eq!(wrap("aa bb cc dd", 5, 1), ["aa b…"]);
+        assert_eq!(wrap("", 5, 9), [""]);
+    }
+
+    #[test]
+    fn wide_characters_count_twice() {
+        assert_eq!(columns("検出a"), 5);
+    }
+}

@@ -1,0 +1,164 @@
+//! Markdown, CSV and the terminal, as a reader sees them.
+
+mod fixture;
+
+use prony_report::{csv, imgsz_groups, markdown, terminal};
+use prony_types::{CellStatus, Precision};
+
+#[test]
+fn markdown_of_two_cells() {
+    insta::assert_snapshot!(markdown(&fixture::two_cells()));
+}
+
+#[test]
+fn markdown_of_twelve_cells() {
+    insta::assert_snapshot!(markdown(&fixture::twelve_cells()));
+}
+
+#[test]
+fn markdown_of_hostile_names() {
+    insta::assert_snapshot!(markdown(&fixture::hostile()));
+}
+
+#[test]
+fn every_table_row_of_markdown_has_the_cells_of_its_head() {
+    for record in [fixture::two_cells(), fixture::twelve_cells(), fixture::nothing_completed(), fixture::hostile()] {
+        let text = markdown(&record);
+        let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+        let mut head = None;
+        for line in text.lines() {
+            if line.starts_with('|') {
+                assert_eq!(*head.get_or_insert(cells(line)), cells(line), "{line}");
+            } else {
+                head = None;
+            }
+        }
+        for cell in &record.cells {
+            assert!(text.matches("\n### ").count() == record.cells.len(), "a section a cell, {}", cell.id);
+        }
+    }
+}
+
+#[test]
+fn csv_of_twelve_cells() {
+    insta::assert_snapshot!(csv(&fixture::twelve_cells(), "320"));
+}
+
+#[test]
+fn csv_quotes_and_leaves_absent_figures_empty() {
+    let text = csv(&fixture::hostile(), "320");
+    assert!(text.contains("\"CPU \"\"fast\"\", 2 threads\",320,rten,fp32,"), "{text}");
+    let text = csv(&fixture::nothing_completed(), "320");
+    assert_eq!(text.lines().nth(1), Some(",320,rten,fp32,,,,,,,,,failed,broken"));
+}
+
+#[test]
+fn csv_has_its_columns_in_order() {
+    let text = csv(&fixture::two_cells(), "320");
+    let head = "device,imgsz,backend,precision,mean_ms,p50_ms,p95_ms,fps_mean,speedup,\
+                temp_c_min,temp_c_avg,temp_c_max,verdict,model";
+    assert_eq!(text.lines().next(), Some(head));
+    assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn csv_speedup_is_never_across_models_or_backends_that_have_fp32() {
+    let speedups = |record| -> Vec<String> {
+        let text = csv(&record, "320");
+        text.lines().skip(1).map(|line| line.rsplit(',').nth(5).unwrap().to_owned()).collect()
+    };
+    // Each model is its own base.
+    assert_eq!(speedups(fixture::two_cells()), ["1.000", "1.000"]);
+    // fp32 is the base although it does not come first.
+    let cells = vec![
+        fixture::cell("m", Precision::Int8, 4.0, 7),
+        fixture::cell("m", Precision::Fp32, 8.0, 7),
+        fixture::unmeasured("m", Precision::Fp16, CellStatus::Failed, None),
+    ];
+    assert_eq!(speedups(fixture::record(cells)), ["2.000", "1.000", ""]);
+    // Without an fp32 of the same backend, the first row with a figure is.
+    let mut other = fixture::cell("m", Precision::Fp32, 8.0, 7);
+    other.backend.name = "other".into();
+    let cells = vec![other, fixture::cell("m", Precision::Int8, 4.0, 7)];
+    assert_eq!(speedups(fixture::record(cells)), ["1.000", "2.000"]);
+}
+
+#[test]
+fn csv_rate_counts_the_frames_of_a_batch() {
+    let mut cell = fixture::cell("m", Precision::Fp32, 8.0, 7);
+    cell.batch = 4;
+    let mean = cell.latency_ms[&prony_types::Stage::Total].mean;
+    let text = csv(&fixture::record(vec![cell]), "320");
+    assert!(text.contains(&format!(",{:.2},1.000,", 4000.0 / mean)), "{text}");
+}
+
+#[test]
+fn input_sizes_are_grouped_in_order() {
+    let mut record = fixture::two_cells();
+    assert_eq!(imgsz_groups(&record), ["320"]);
+    record.plan.cells[0].imgsz = Some([480, 640]);
+    record.plan.cells[1].imgsz = None;
+    assert_eq!(imgsz_groups(&record), ["480x640", "none"]);
+    assert_eq!(csv(&record, "none").lines().count(), 2);
+    assert!(csv(&record, "none").contains("builtin-thermal"));
+    assert_eq!(csv(&record, "320").lines().count(), 1);
+}
+
+#[test]
+fn terminal_of_two_cells() {
+    insta::assert_snapshot!(terminal(&fixture::two_cells(), 80, false));
+}
+
+#[test]
+fn terminal_of_twelve_cells() {
+    insta::assert_snapshot!(terminal(&fixture::twelve_cells(), 120, false));
+}
+
+#[test]
+fn terminal_in_colour() {
+    let text = terminal(&fixture::two_cells(), 80, true);
+    insta::assert_snapshot!(text.replace('\u{1b}', "␛"));
+    let mut plain = text;
+    for code in ["0", "1", "2", "31", "32", "33"] {
+        plain = plain.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    let trimmed = |text: &str| text.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
+    assert_eq!(trimmed(&plain), trimmed(&terminal(&fixture::two_cells(), 80, false)));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let mut long_names = fixture::twelve_cells();
+    for (i, cell) in long_names.cells.iter_mut().enumerate() {
+        cell.id = format!("{}-{i}:rten:fp32", "a-very-long-model-name".repeat(6));
+    }
+    let records =
+        [fixture::two_cells(), fixture::twelve_cells(), fixture::nothing_completed(), fixture::hostile(), long_names];
+    for record in &records {
+        for width in [40, 60, 80, 100, 120, 200] {
+            let text = terminal(record, width, false);
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+                assert!(!line.chars().any(char::is_control), "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_terminal_tells_every_reason() {
+    let text = terminal(&fixture::twelve_cells(), 100, false);
+    for word in ["throttled: an example", "wrong-output: and a second", "failed: killed by SIGKILL", "skipped: rten"] {
+        assert!(text.contains(word), "{word}\n{text}");
+    }
+    assert!(text.contains("pending: not run yet"), "{text}");
+    assert!(terminal(&fixture::nothing_completed(), 80, false).contains("No recommendation"));
+}
+
+#[test]
+fn a_run_without_cells_is_still_a_report() {
+    let record = fixture::record(vec![]);
+    assert!(markdown(&record).contains("None: no cell completed."));
+    assert!(terminal(&record, 80, false).contains("No recommendation"));
+    assert!(imgsz_groups(&record).is_empty());
+}

@@ -1,0 +1,86 @@
+//! The one error of this crate.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why frames could not be had or written. Each names the thing, the reason and, where there is one, the next step.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The folder does not exist.
+    #[error("{}: no such folder; check the path, or use the built-in scenes with `--source scenes`", path.display())]
+    MissingFolder {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// The path is there, but it is not a folder.
+    #[error("{}: not a folder; give the folder that holds the images", path.display())]
+    NotAFolder {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// The folder holds no image.
+    #[error(
+        "{}: no images (.jpg, .jpeg, .png, .bmp) in this folder; subfolders are not searched, so give the folder that holds the images",
+        path.display()
+    )]
+    EmptyFolder {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// An image that cannot be used. It says nothing about its neighbours.
+    #[error("{}: {reason}", path.display())]
+    BadImage {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A frame could not be made into a PNG.
+    #[error("png: {reason}")]
+    Encode {
+        /// What the encoder said.
+        reason: String,
+    },
+    /// The system refused.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The output folder holds something that this program did not write.
+    #[error("{}: not empty and not made by `prony data synth`; give a new or an empty folder", path.display())]
+    ForeignFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A count that makes no data set.
+    #[error("count {count}: a data set has from 1 to {max} images")]
+    Count {
+        /// What was asked for.
+        count: u32,
+        /// The most there can be.
+        max: u32,
+    },
+    /// Stopped by the caller. What was written stays; writing to the same folder again replaces it.
+    #[error("{}: interrupted after {done} of {count} images; the data set is incomplete", path.display())]
+    Interrupted {
+        /// The folder.
+        path: PathBuf,
+        /// Images written.
+        done: u32,
+        /// Images asked for.
+        count: u32,
+    },
+}
+
+impl SourceError {
+    /// For `map_err`: what was tried with a path, and what the system said.
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> SourceError {
+        let path = path.to_path_buf();
+        move |source| SourceError::Io { path, action, source }
+    }
+}

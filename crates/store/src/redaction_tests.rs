@@ -1,0 +1,206 @@
+//! A record full of secrets, and what is left of it.
+
+use std::path::PathBuf;
+
+use prony_types::{
+    Agreement, ArtifactRecord, BackendName, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, Comparison,
+    CpuRecord, Difference, Environment, HeadChoice, InputRecord, InputSpec, LatencyRecord, MemoryRecord, MemorySafety,
+    MethodRecord, ModelRecord, ModelSpec, Phases, Plan, PostSpec, Precision, PrecisionRecord, Recommendation, RunInfo,
+    SCHEMA, SampleNote, Thumbnail, Verdict,
+};
+
+use super::*;
+
+/// A record with a path or the host's name wherever one can be.
+pub(crate) fn record() -> RunRecord {
+    let model = PathBuf::from("/home/ann/my models/yolo.onnx");
+    let spec = CellSpec {
+        id: "yolo:rten:fp32".into(),
+        model: ModelSpec { name: "yolo".into(), source: ModelSource::File(model), sha256: "ab".into() },
+        backend: BackendName::Rten,
+        precision: Precision::Fp32,
+        imgsz: Some([320, 320]),
+        head: HeadChoice::Auto,
+        batch: 1,
+        device: 0,
+        threads: Some(2),
+        named: true,
+    };
+    let budget = BudgetSpec { warmup_s: None, duration_s: Some(8.0), samples: None, limit_s: 60.0, timeout_s: 60.0 };
+    let word = String::from;
+    RunRecord {
+        schema: SCHEMA.into(),
+        run: RunInfo {
+            id: "20261115T041200Z-bench".into(),
+            started: "2026-11-15T04:12:00Z".into(),
+            finished: None,
+            command: ["/opt/prony/bin/prony", "bench", "/home/ann/my models/yolo.onnx", "--out=/srv/runs", "out/x"]
+                .map(word)
+                .into(),
+            version: "0.1.0".into(),
+            binary_sha256: "cd".into(),
+            exit_code: None,
+            anchor_ns: 42,
+            wall_s: Some(12.3),
+            redacted: false,
+        },
+        environment: Environment {
+            hostname: Some("ann-box".into()),
+            arch: "x86_64".into(),
+            cpu: CpuRecord { usable: 2, features: vec!["avx2".into()], ..CpuRecord::default() },
+            load1: Some(0.1),
+            notes: vec!["ann-box is busy; see /var/log/syslog".into()],
+            ..Environment::default()
+        },
+        method: MethodRecord {
+            clock: "CLOCK_MONOTONIC".into(),
+            total: "t".into(),
+            warmup: "w".into(),
+            stopping: "s".into(),
+            schedule: "s".into(),
+            intervals: "i".into(),
+            percentiles: "p".into(),
+            comparison: "c".into(),
+            throughput: "frames/s".into(),
+        },
+        plan: Plan {
+            name: "bench".into(),
+            cells: vec![spec],
+            input: InputSpec { source: SourceSpec::Dir("/data/ann's pics/".into()), seed: 7, frames: 32 },
+            post: PostSpec { conf: 0.25, iou: 0.45, max_det: 300 },
+            budget,
+            strict: false,
+        },
+        cells: vec![cell()],
+        comparisons: vec![Comparison {
+            cell: "a".into(),
+            against: "b".into(),
+            ratio: None,
+            ci95: None,
+            difference: Difference::NotComparable,
+            reason: "see /tmp/why.txt.".into(),
+        }],
+        gates: Vec::new(),
+        memory_safety: MemorySafety::default(),
+        recommendation: vec![Recommendation {
+            model: "yolo".into(),
+            cell: None,
+            text: "No cell completed: /home/ann/my models/yolo.onnx is not a model.".into(),
+        }],
+    }
+}
+
+fn cell() -> CellRecord {
+    CellRecord {
+        id: "yolo:rten:fp32".into(),
+        slug: "yolo_rten_fp32".into(),
+        model: ModelRecord {
+            name: "yolo".into(),
+            sha256: "ab".into(),
+            task: None,
+            input: None,
+            head: None,
+            info: None,
+        },
+        backend: BackendRecord { name: "rten".into(), version: None, device: None, threads: Some(2), affinity: None },
+        precision: PrecisionRecord { requested: Precision::Fp32, executed: Some("fp32".into()) },
+        artifact: Some(ArtifactRecord {
+            sha256: "ab".into(),
+            path: Some("/home/ann/my models/yolo.onnx".into()),
+            from_cache: false,
+        }),
+        batch: 1,
+        status: CellStatus::Failed,
+        reason: Some("cannot load '/home/ann/my models/yolo.onnx': 3/4 of it is missing".into()),
+        attempt: 1,
+        verdict: Some(Verdict::Unstable),
+        verdict_reasons: vec!["log at file:/var/run/w.log on ann-box, not ann-box2".into()],
+        latency_ms: LatencyRecord::new(),
+        phases: Phases::default(),
+        throughput_fps: Some(171.25),
+        in_flight: None,
+        load_ms: None,
+        memory: MemoryRecord { violations: vec!["/dev/shm/x".into()], ..MemoryRecord::default() },
+        agreement: Some(Agreement {
+            reference: "first call of ~/ref.bin".into(),
+            boxes: None,
+            scores: None,
+            matched_boxes: None,
+        }),
+        input: Some(InputRecord {
+            source: "images of /data/ann's pics".into(),
+            frames: 1,
+            size: None,
+            sha256: "ef".into(),
+            skipped: vec!["/data/ann's pics/a b.jpg: broken".into()],
+        }),
+        detections_per_frame: None,
+        temp_c: None,
+        histogram: None,
+        timeline: Vec::new(),
+        round_p50_ms: vec![1.0],
+        samples: SampleNote::default(),
+        thumbnails: vec![Thumbnail { file: "0.png".into(), caption: "/data/ann's pics/c.jpg".into() }],
+    }
+}
+
+#[test]
+fn neither_host_nor_absolute_path_is_left() {
+    let mut redacted = record();
+    redact(&mut redacted);
+    let json = serde_json::to_string(&redacted).unwrap();
+    for secret in ["/home", "my models", "/opt", "/srv", "/data", "/var", "/tmp", "/dev", "out/x", "~"] {
+        assert!(!json.contains(secret), "{secret} in {json}");
+    }
+    assert_eq!(json.matches("ann-box").count(), 1, "only the other host's name may stay: {json}");
+    assert!(redacted.run.redacted);
+    assert_eq!(redacted.environment.hostname, None);
+}
+
+#[test]
+fn sentences_stay_readable() {
+    let mut redacted = record();
+    redact(&mut redacted);
+    assert_eq!(redacted.run.command, ["prony", "bench", "yolo.onnx", "--out=runs", "x"]);
+    let cell = &redacted.cells[0];
+    assert_eq!(cell.reason.as_deref(), Some("cannot load 'yolo.onnx': 3/4 of it is missing"));
+    assert_eq!(cell.verdict_reasons, ["log at file:w.log on (host), not ann-box2"]);
+    assert_eq!(cell.input.as_ref().unwrap().source, "images of ann's pics");
+    assert_eq!(cell.input.as_ref().unwrap().skipped, ["ann's pics/a b.jpg: broken"]);
+    assert_eq!(redacted.comparisons[0].reason, "see why.txt.");
+    assert_eq!(redacted.environment.notes, ["(host) is busy; see syslog"]);
+}
+
+#[test]
+fn no_other_fact_changes() {
+    let before = record();
+    let mut after = record();
+    redact(&mut after);
+    // Put back what may change; everything else must be as it was.
+    after.run.command.clone_from(&before.run.command);
+    after.run.redacted = false;
+    after.environment.hostname.clone_from(&before.environment.hostname);
+    after.environment.notes.clone_from(&before.environment.notes);
+    after.plan.cells[0].model.source = before.plan.cells[0].model.source.clone();
+    after.plan.input.source = before.plan.input.source.clone();
+    after.comparisons[0].reason.clone_from(&before.comparisons[0].reason);
+    after.recommendation[0].text.clone_from(&before.recommendation[0].text);
+    let (old, new) = (&before.cells[0], &mut after.cells[0]);
+    new.artifact.clone_from(&old.artifact);
+    new.reason.clone_from(&old.reason);
+    new.verdict_reasons.clone_from(&old.verdict_reasons);
+    new.memory.violations.clone_from(&old.memory.violations);
+    new.agreement.clone_from(&old.agreement);
+    new.input.clone_from(&old.input);
+    new.thumbnails.clone_from(&old.thumbnails);
+    assert_eq!(after, before);
+}
+
+#[test]
+fn redacting_twice_is_redacting_once() {
+    let mut once = record();
+    redact(&mut once);
+    let mut twice = once.clone();
+    redact(&mut twice);
+    assert_eq!(once, twice);
+}

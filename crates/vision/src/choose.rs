@@ -1,0 +1,217 @@
+//! Which head a model has, from shapes and what the exporter wrote.
+//!
+//! The rules of `auto`, in order: four outputs that look like EfficientNMS are that; a model whose metadata names another
+//! task than boxes has no head; then the first float output of rank 3 that fits. With class names the channel count must
+//! be theirs. Without, the number of anchors must be one that the usual strides give at the input size: a token sequence
+//! `[1,197,768]` has the rank of a detector but is none. Three anchors a cell mean objectness.
+
+use prony_types::{DType, HeadChoice, Metadata, TensorSpec};
+
+use crate::head::{Head, HeadError};
+
+/// Bins of all four distances in a raw DFL output.
+pub(crate) const DFL_CHANNELS: usize = 64;
+/// Channels of a raw DFL output for the 80 classes of COCO: taken for that where no names say otherwise.
+const DFL_COCO: usize = 144;
+/// More rows than this are anchors of a grid, not queries or final boxes.
+const MOST_QUERIES: usize = 1000;
+/// The strides of detectors in the field: the usual three, with P2, with P6, and the tiny ones.
+const STRIDES: [&[usize]; 4] = [&[8, 16, 32], &[4, 8, 16, 32], &[8, 16, 32, 64], &[16, 32]];
+
+pub(crate) fn choose(
+    choice: HeadChoice,
+    outputs: &[TensorSpec],
+    metadata: &Metadata,
+    imgsz: Option<[u32; 2]>,
+) -> Result<Head, HeadError> {
+    let facts = Facts { names: metadata.names.len(), metadata, imgsz };
+    let found = match choice {
+        HeadChoice::Auto => auto(outputs, &facts),
+        HeadChoice::Dense => first_fit(outputs, "rank 3 with at least 5 channels", |o, s| facts.dense(o, s)),
+        HeadChoice::Objectness => first_fit(outputs, "[N,A,5+nc]", objectness),
+        HeadChoice::Dfl => first_fit(outputs, "[N,64+nc,A] with A of strides 8, 16, 32", |o, s| facts.dfl(o, s)),
+        HeadChoice::EndToEnd => first_fit(outputs, "[N,K,6]", end_to_end),
+        HeadChoice::EfficientNms => {
+            efficient_nms(outputs).ok_or("it wants a count [N,1], boxes [N,K,4], scores and classes [N,K]".into())
+        }
+        HeadChoice::RtDetr => first_fit(outputs, "[N,K,4+nc]", rt_detr),
+        HeadChoice::None => Ok(Head::None),
+    };
+    found.map_err(|why| HeadError::NoFit { choice, why, outputs: outputs.to_vec() })
+}
+
+/// Float outputs of rank 3 without an empty axis, with their index.
+fn candidates(outputs: &[TensorSpec]) -> impl Iterator<Item = (usize, [usize; 3])> {
+    outputs.iter().enumerate().filter_map(|(i, spec)| {
+        let shape: [usize; 3] = spec.shape.as_slice().try_into().ok()?;
+        let float = matches!(spec.dtype, DType::F32 | DType::F16 | DType::Bf16 | DType::F64);
+        (float && shape.iter().all(|&d| d > 0)).then_some((i, shape))
+    })
+}
+
+fn first_fit(
+    outputs: &[TensorSpec],
+    wanted: &str,
+    fits: impl Fn(usize, [usize; 3]) -> Option<Head>,
+) -> Result<Head, String> {
+    candidates(outputs).find_map(|(i, shape)| fits(i, shape)).ok_or_else(|| format!("it wants floats of {wanted}"))
+}
+
+fn auto(outputs: &[TensorSpec], facts: &Facts<'_>) -> Result<Head, String> {
+    if let Some(head) = efficient_nms(outputs) {
+        return Ok(head);
+    }
+    match facts.metadata.task.as_deref() {
+        None | Some("detect" | "segment" | "pose") => {}
+        Some("classify") => return Ok(Head::None),
+        Some(task) => return Err(format!("the task `{task}` gives no upright boxes")),
+    }
+    let mut any = false;
+    for (output, shape) in candidates(outputs) {
+        any = true;
+        let head = if facts.names > 0 { facts.by_names(output, shape) } else { facts.by_anchors(output, shape) };
+        if let Some(head) = head {
+            return Ok(head);
+        }
+    }
+    Err(match (any, facts.names) {
+        (false, _) => "no float output of rank 3".into(),
+        (true, 0) => "no class names in the file, and no output has the anchors of a known grid".into(),
+        (true, n) => format!("no output has the channels for the file's {n} class names"),
+    })
+}
+
+/// What is known besides the shapes.
+struct Facts<'a> {
+    names: usize,
+    metadata: &'a Metadata,
+    imgsz: Option<[u32; 2]>,
+}
+
+impl Facts<'_> {
+    /// The class count is known, so channels decide.
+    fn by_names(&self, output: usize, shape: [usize; 3]) -> Option<Head> {
+        let [_, rows, columns] = shape;
+        let n = self.names;
+        // Masks and key points follow the class scores.
+        let extra = matches!(self.metadata.task.as_deref(), Some("segment" | "pose"));
+        let dense =
+            |channels: usize, anchors: usize| channels == 4 + n || (extra && (4 + n..anchors).contains(&channels));
+        if columns == 6 && rows <= MOST_QUERIES && !(n == 2 && self.metadata.end2end == Some(false)) {
+            return end_to_end(output, shape);
+        }
+        if rows == DFL_CHANNELS + n && !extra {
+            return Some(Head::Dfl { output, shape, classes: n });
+        }
+        if dense(rows, columns) {
+            return Some(Head::Dense { output, shape, classes: n, transposed: false });
+        }
+        if columns == 5 + n && (rows > MOST_QUERIES || self.is_grid(rows, 3)) {
+            return Some(Head::Objectness { output, shape, classes: n });
+        }
+        if columns == 4 + n && rows <= MOST_QUERIES && !self.is_grid(rows, 1) {
+            return rt_detr(output, shape);
+        }
+        dense(columns, rows).then_some(Head::Dense { output, shape, classes: n, transposed: true })
+    }
+
+    /// No names: the anchors must be those of a grid, or the shape one that nothing else has.
+    fn by_anchors(&self, output: usize, shape: [usize; 3]) -> Option<Head> {
+        let [_, rows, columns] = shape;
+        if rows >= 5 && rows < columns && self.is_grid(columns, 1) {
+            return match rows {
+                DFL_COCO => self.dfl(output, shape),
+                _ => Some(Head::Dense { output, shape, classes: rows - 4, transposed: false }),
+            };
+        }
+        if columns >= 6 && self.is_grid(rows, 3) {
+            return objectness(output, shape);
+        }
+        if columns >= 5 && self.is_grid(rows, 1) {
+            return Some(Head::Dense { output, shape, classes: columns - 4, transposed: true });
+        }
+        match (rows, columns) {
+            (1..=MOST_QUERIES, 6) => end_to_end(output, shape),
+            (300, 7..) => rt_detr(output, shape),
+            _ => None,
+        }
+    }
+
+    /// `--head dense`: the longer axis are the anchors, unless the names say otherwise.
+    fn dense(&self, output: usize, shape: [usize; 3]) -> Option<Head> {
+        let [_, rows, columns] = shape;
+        let named = |channels: usize| self.names > 0 && channels == 4 + self.names;
+        let transposed = if named(rows) != named(columns) { named(columns) } else { rows > columns };
+        let channels = if transposed { columns } else { rows };
+        let classes = match self.names {
+            0 => channels.checked_sub(4)?,
+            n if channels >= 4 + n => n,
+            _ => channels.checked_sub(4)?,
+        };
+        (classes > 0).then_some(Head::Dense { output, shape, classes, transposed })
+    }
+
+    fn dfl(&self, output: usize, shape: [usize; 3]) -> Option<Head> {
+        let classes = shape[1].checked_sub(DFL_CHANNELS).filter(|&n| n > 0)?;
+        let fits = self.imgsz.is_none_or(|size| cells(size, STRIDES[0]) == shape[2]);
+        fits.then_some(Head::Dfl { output, shape, classes })
+    }
+
+    /// Whether this many rows are a detector's grid with so many anchors a cell.
+    fn is_grid(&self, anchors: usize, a_cell: usize) -> bool {
+        let fits = |size: [u32; 2]| STRIDES.iter().any(|strides| cells(size, strides) * a_cell == anchors);
+        match self.imgsz {
+            Some(size) => fits(size),
+            // A model of free size: any square that detectors are run at.
+            None => (2..=128).any(|k| fits([32 * k; 2])),
+        }
+    }
+}
+
+/// Cells of a feature pyramid over an input of this height and width.
+pub(crate) fn cells([h, w]: [u32; 2], strides: &[usize]) -> usize {
+    strides.iter().map(|&s| (h as usize).div_ceil(s) * (w as usize).div_ceil(s)).sum()
+}
+
+fn objectness(output: usize, shape: [usize; 3]) -> Option<Head> {
+    let classes = shape[2].checked_sub(5).filter(|&n| n > 0)?;
+    Some(Head::Objectness { output, shape, classes })
+}
+
+fn end_to_end(output: usize, shape: [usize; 3]) -> Option<Head> {
+    (shape[2] == 6).then_some(Head::EndToEnd { output, shape })
+}
+
+fn rt_detr(output: usize, shape: [usize; 3]) -> Option<Head> {
+    let classes = shape[2].checked_sub(4).filter(|&n| n > 0)?;
+    Some(Head::RtDetr { output, shape, classes })
+}
+
+/// Four outputs, told apart by shape, then by type, then by name, and at last by the plugin's order.
+fn efficient_nms(outputs: &[TensorSpec]) -> Option<Head> {
+    if outputs.len() != 4 {
+        return None;
+    }
+    let (boxes, capacity) = outputs.iter().enumerate().find_map(|(i, spec)| match spec.shape[..] {
+        [_, k, 4] if k > 0 => Some((i, k)),
+        _ => None,
+    })?;
+    let says = |i: usize, word: &str| outputs[i].name.to_lowercase().contains(word);
+    let single = |&i: &usize| matches!(outputs[i].shape[..], [_] | [_, 1]);
+    let others = || (0..4).filter(move |&i| i != boxes);
+    // With K = 1 every shape is [N,1], and only a name tells the count from the rest.
+    let num_dets = others().filter(single).find(|&i| says(i, "num")).or_else(|| others().find(single))?;
+    let mut rest = others().filter(|&i| i != num_dets);
+    let (a, b) = (rest.next()?, rest.next()?);
+    if [a, b].iter().any(|&i| !matches!(outputs[i].shape[..], [_, k] if k == capacity)) {
+        return None;
+    }
+    let integer = |i: usize| matches!(outputs[i].dtype, DType::I32 | DType::I64);
+    let swapped = if integer(a) != integer(b) { integer(a) } else { says(a, "class") && !says(b, "class") };
+    let (scores, classes) = if swapped { (b, a) } else { (a, b) };
+    Some(Head::EfficientNms { num_dets, boxes, scores, classes, capacity })
+}
+
+#[cfg(test)]
+#[path = "choose_tests.rs"]
+mod tests;

@@ -1,0 +1,293 @@
+//! Outputs become boxes in the frame's pixels.
+//!
+//! Every dense head goes the same way: a sieve finds the anchors whose best class is sure enough, the head's own
+//! arithmetic makes boxes of those few, and suppression or ranking puts them in order.
+
+use prony_types::{Detection, PostSpec, TensorView};
+
+use crate::activation::Activation;
+use crate::choose::{DFL_CHANNELS, cells};
+use crate::head::{Head, HeadError};
+use crate::letterbox::Letterbox;
+use crate::nms::{Suppressor, finite};
+use crate::outputs::{floats, integers, lines, wrong};
+use crate::scores::{Hit, sift_columns, sift_lines};
+
+/// Strides of a raw DFL output, in the order of its anchors.
+const DFL_STRIDES: [usize; 3] = [8, 16, 32];
+/// Bins of one distance.
+const BINS: usize = DFL_CHANNELS / 4;
+
+/// Decodes the outputs of one model, frame after frame.
+///
+/// It owns its scratch: after the first call it does not allocate, as long as the outputs keep their shape. The rules are
+/// those of Ultralytics' predict mode: one class a box, scores strictly above the threshold, suppression within a class.
+pub struct Decoder {
+    head: Head,
+    conf: f32,
+    iou: f32,
+    max_det: usize,
+    imgsz: [u32; 2],
+    activation: Activation,
+    hits: Vec<Hit>,
+    boxes: Vec<Detection>,
+    suppressor: Suppressor,
+    /// Centre and stride of every anchor, for DFL.
+    grid: Vec<[f32; 3]>,
+}
+
+impl Decoder {
+    /// For a head, thresholds, and an input of this height and width.
+    pub fn new(head: Head, post: &PostSpec, imgsz: [u32; 2]) -> Decoder {
+        let grid = if matches!(head, Head::Dfl { .. }) { dfl_grid(imgsz) } else { Vec::new() };
+        Decoder {
+            head,
+            conf: post.conf,
+            iou: post.iou,
+            max_det: post.max_det as usize,
+            imgsz,
+            activation: Activation::default(),
+            hits: Vec::new(),
+            boxes: Vec::new(),
+            suppressor: Suppressor::default(),
+            grid,
+        }
+    }
+
+    /// The head that is decoded.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Whether the model's scores are probabilities as they come out, or logits that get a sigmoid here.
+    ///
+    /// Decided on the first output with a finite score: all within 0 and 1 (give or take 1/64, which an 8-bit output may
+    /// be off) are probabilities. `None` until then, and for heads whose scores are final.
+    pub fn scores_activated(&self) -> Option<bool> {
+        match self.activation {
+            Activation::Unknown => None,
+            Activation::Probabilities => Some(true),
+            Activation::Logits => Some(false),
+        }
+    }
+
+    /// Replaces `out` by the boxes of item `batch_index`, in pixels of the image that `letterbox` placed, clipped to it.
+    ///
+    /// The surest box comes first (for final heads: in the model's order). Whatever is not finite yields no box. Outputs
+    /// that are not as the head wants them are an error, and `out` is empty then.
+    pub fn decode(
+        &mut self,
+        outputs: &[TensorView<'_>],
+        batch_index: usize,
+        letterbox: &Letterbox,
+        out: &mut Vec<Detection>,
+    ) -> Result<(), HeadError> {
+        out.clear();
+        let place = Placement::new(letterbox);
+        match self.head {
+            Head::Dense { output, shape, classes, transposed } => {
+                let channels = if transposed { shape[2] } else { shape[1] };
+                let (data, anchors) = lines(outputs, output, batch_index, [channels, 4 + classes], transposed)?;
+                let layout = Layout { anchors, width: channels, transposed, first: 4, classes };
+                self.dense(data, layout, None);
+                self.suppress(place, out);
+            }
+            Head::Objectness { output, shape, classes } => {
+                let (data, anchors) = lines(outputs, output, batch_index, [shape[2], 5 + classes], true)?;
+                let layout = Layout { anchors, width: shape[2], transposed: true, first: 5, classes };
+                self.dense(data, layout, Some(4));
+                self.suppress(place, out);
+            }
+            Head::Dfl { output, shape, classes } => {
+                let (data, anchors) = lines(outputs, output, batch_index, [shape[1], DFL_CHANNELS + classes], false)?;
+                if anchors != self.grid.len() {
+                    let [h, w] = self.imgsz;
+                    let want = self.grid.len();
+                    let why = format!("strides 8, 16 and 32 over an input of {h}x{w} have {want} anchors");
+                    return Err(wrong(outputs, output, why));
+                }
+                self.dfl(data, anchors, classes);
+                self.suppress(place, out);
+            }
+            Head::RtDetr { output, shape, classes } => {
+                let (data, anchors) = lines(outputs, output, batch_index, [shape[2], 4 + classes], true)?;
+                let layout = Layout { anchors, width: shape[2], transposed: true, first: 4, classes };
+                self.dense(data, layout, None);
+                let [h, w] = self.imgsz.map(|side| side as f32);
+                for b in &mut self.boxes {
+                    (b.x1, b.y1, b.x2, b.y2) = (b.x1 * w, b.y1 * h, b.x2 * w, b.y2 * h);
+                }
+                let ranked = self.suppressor.rank(&self.boxes, self.max_det);
+                out.reserve(self.boxes.capacity().min(self.max_det));
+                out.extend(ranked.iter().map(|&i| place.back(&self.boxes[i as usize])));
+            }
+            Head::EndToEnd { output, .. } => {
+                let (data, _) = lines(outputs, output, batch_index, [6, 6], true)?;
+                let rows = data.as_chunks::<6>().0.iter();
+                let boxes = rows.map(|&[x1, y1, x2, y2, score, class]| final_box([x1, y1, x2, y2], score, class));
+                self.finish(boxes, place, out);
+            }
+            Head::EfficientNms { num_dets, boxes, scores, classes, .. } => {
+                let (corners, rows) = lines(outputs, boxes, batch_index, [4, 4], true)?;
+                let scores = floats(outputs, scores, batch_index, rows)?;
+                let labels = integers(outputs, classes, batch_index, rows)?;
+                let count = integers(outputs, num_dets, batch_index, 1)?.get(0);
+                // A count that is not a number, or none at all, holds no boxes.
+                let count = if count >= 0.0 { (count as usize).min(rows) } else { 0 };
+                let rows = corners.as_chunks::<4>().0.iter().zip(scores).enumerate().take(count);
+                let boxes = rows.map(|(i, (&corners, &score))| final_box(corners, score, labels.get(i)));
+                self.finish(boxes, place, out);
+            }
+            Head::None => {}
+        }
+        Ok(())
+    }
+
+    /// Candidates of a head that gives centre and size, into `self.boxes`.
+    fn dense(&mut self, data: &[f32], layout: Layout, objectness: Option<usize>) {
+        let Layout { anchors, width, transposed, first, classes } = layout;
+        self.make_room(anchors);
+        let step = if transposed { 1 } else { anchors };
+        if transposed {
+            let from = objectness.unwrap_or(first);
+            self.activation.settle(data.chunks_exact(width).flat_map(|line| &line[from..first + classes]).copied());
+            let floor = self.activation.floor(self.conf);
+            // A class need not be sure by itself where the objectness is to be multiplied in.
+            let (gate, floor) = match objectness {
+                Some(at) => (Some((at, floor)), f32::NEG_INFINITY),
+                None => (None, floor),
+            };
+            sift_lines(data, width, first, classes, gate, floor, &mut self.hits);
+        } else {
+            let rows = &data[first * anchors..(first + classes) * anchors];
+            self.activation.settle(rows.iter().copied());
+            sift_columns(rows, anchors, self.activation.floor(self.conf), &mut self.hits);
+        }
+        for hit in &self.hits {
+            let start = hit.anchor as usize * if transposed { width } else { 1 };
+            let at = |channel: usize| data[start + channel * step];
+            let sure = objectness.map_or(1.0, |channel| self.activation.apply(at(channel)));
+            let score = self.activation.apply(hit.score) * sure;
+            if score > self.conf {
+                let (cx, cy, half_w, half_h) = (at(0), at(1), at(2) / 2.0, at(3) / 2.0);
+                let (x1, y1, x2, y2) = (cx - half_w, cy - half_h, cx + half_w, cy + half_h);
+                self.boxes.push(Detection { x1, y1, x2, y2, score, class: hit.class });
+            }
+        }
+    }
+
+    /// Candidates of a raw DFL head, into `self.boxes`: each distance is the mean of its distribution, in strides.
+    fn dfl(&mut self, data: &[f32], anchors: usize, classes: usize) {
+        self.make_room(anchors);
+        let rows = &data[DFL_CHANNELS * anchors..(DFL_CHANNELS + classes) * anchors];
+        self.activation.settle(rows.iter().copied());
+        sift_columns(rows, anchors, self.activation.floor(self.conf), &mut self.hits);
+        for hit in &self.hits {
+            let score = self.activation.apply(hit.score);
+            if score > self.conf {
+                let anchor = hit.anchor as usize;
+                let distance =
+                    |side: usize| expectation(std::array::from_fn(|bin| data[(side * BINS + bin) * anchors + anchor]));
+                let [left, top, right, bottom] = std::array::from_fn(distance);
+                let [cx, cy, stride] = self.grid[anchor];
+                let (x1, y1) = ((cx - left) * stride, (cy - top) * stride);
+                let (x2, y2) = ((cx + right) * stride, (cy + bottom) * stride);
+                self.boxes.push(Detection { x1, y1, x2, y2, score, class: hit.class });
+            }
+        }
+    }
+
+    /// Empties the scratch and makes it large enough for every anchor to be a candidate.
+    fn make_room(&mut self, anchors: usize) {
+        self.hits.clear();
+        self.boxes.clear();
+        self.hits.reserve(anchors);
+        self.boxes.reserve(anchors);
+        self.suppressor.reserve(anchors, self.max_det);
+    }
+
+    fn suppress(&mut self, place: Placement, out: &mut Vec<Detection>) {
+        let kept = self.suppressor.run(&self.boxes, self.iou, self.max_det);
+        out.reserve(self.boxes.capacity().min(self.max_det));
+        out.extend(kept.iter().map(|&i| place.back(&self.boxes[i as usize])));
+    }
+
+    /// Boxes that the model has finished, in its order.
+    fn finish(&self, boxes: impl Iterator<Item = Option<Detection>>, place: Placement, out: &mut Vec<Detection>) {
+        out.reserve(boxes.size_hint().1.unwrap_or_default().min(self.max_det));
+        let sure = boxes.flatten().filter(|b| b.score > self.conf).take(self.max_det);
+        out.extend(sure.map(|b| place.back(&b)));
+    }
+}
+
+/// Where the parts of a dense output lie.
+#[derive(Clone, Copy)]
+struct Layout {
+    anchors: usize,
+    /// Channels an anchor.
+    width: usize,
+    transposed: bool,
+    /// Channel of the first class.
+    first: usize,
+    classes: usize,
+}
+
+/// A final box; `None` when something is not finite or the class is not a number of one.
+fn final_box([x1, y1, x2, y2]: [f32; 4], score: f32, class: f32) -> Option<Detection> {
+    let class = (0.0..u32::MAX as f32).contains(&class).then_some(class as u32)?;
+    Some(Detection { x1, y1, x2, y2, score, class }).filter(finite)
+}
+
+/// The way from the network's input to the image, with the divisors made once.
+#[derive(Clone, Copy)]
+struct Placement {
+    left: f32,
+    top: f32,
+    gain_x: f32,
+    gain_y: f32,
+    w: f32,
+    h: f32,
+}
+
+impl Placement {
+    fn new(letterbox: &Letterbox) -> Placement {
+        let (gain_x, gain_y) = letterbox.gains();
+        Placement {
+            left: letterbox.pad_left as f32,
+            top: letterbox.pad_top as f32,
+            gain_x,
+            gain_y,
+            w: letterbox.src_w as f32,
+            h: letterbox.src_h as f32,
+        }
+    }
+
+    fn back(self, b: &Detection) -> Detection {
+        let x = |v: f32| ((v - self.left) / self.gain_x).clamp(0.0, self.w);
+        let y = |v: f32| ((v - self.top) / self.gain_y).clamp(0.0, self.h);
+        Detection { x1: x(b.x1), y1: y(b.y1), x2: x(b.x2), y2: y(b.y2), ..*b }
+    }
+}
+
+/// The mean bin under a softmax.
+fn expectation(logits: [f32; BINS]) -> f32 {
+    let most = logits.into_iter().fold(f32::NEG_INFINITY, f32::max);
+    let weights = logits.map(|v| (v - most).exp());
+    let weighted: f32 = weights.iter().zip(0u8..).map(|(w, bin)| w * f32::from(bin)).sum();
+    weighted / weights.iter().sum::<f32>()
+}
+
+fn dfl_grid(imgsz: [u32; 2]) -> Vec<[f32; 3]> {
+    let [h, w] = imgsz.map(|side| side as usize);
+    let mut grid = Vec::with_capacity(cells(imgsz, &DFL_STRIDES));
+    for stride in DFL_STRIDES {
+        for y in 0..h.div_ceil(stride) {
+            grid.extend((0..w.div_ceil(stride)).map(|x| [x as f32 + 0.5, y as f32 + 0.5, stride as f32]));
+        }
+    }
+    grid
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;
