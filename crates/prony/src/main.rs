@@ -14,7 +14,10 @@ use clap::Parser as _;
 use crate::args::{Cli, Verb};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(args),
         Verb::Data(args) => command::data(args),
@@ -28,4 +31,18 @@ fn main() -> ExitCode {
         prony_types::ExitCode::Usage
     });
     ExitCode::from(u8::from(code))
+}
+
+/// A wrong flag gets one line, like every other mistake; help and version are printed as asked.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+    }
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let first = lines.next().unwrap_or_default().to_owned();
+    let more: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
+    eprintln!("{}", [&[first.as_str()], &more[..]].concat().join(" "));
+    ExitCode::from(2)
 }

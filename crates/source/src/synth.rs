@@ -24,7 +24,7 @@ pub const MAX_COUNT: u32 = 1_000_000;
 /// First line of `data.yaml`; a folder that has it is ours to write over.
 const MARK: &str = "# made by `prony data synth`";
 
-/// What [`write`] wrote.
+/// What [`write()`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SynthSummary {
     /// The folder.
@@ -113,7 +113,7 @@ fn claim(out: &Path, kind: SceneKind, seed: u64) -> Result<(), SourceError> {
     put(&yaml, data_yaml(kind, seed).as_bytes())
 }
 
-/// Removes the files of an older and perhaps longer data set: only names that [`write`] gives.
+/// Removes the files of an older and perhaps longer data set: only names that [`write()`] gives.
 fn remove_files(folder: &Path, ending: &str) -> Result<(), SourceError> {
     for entry in fs::read_dir(folder).map_err(SourceError::io(folder, "list the folder"))? {
         let path = entry.map_err(SourceError::io(folder, "list the folder"))?.path();

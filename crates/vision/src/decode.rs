@@ -87,19 +87,21 @@ impl Decoder {
         match self.head {
             Head::Dense { output, shape, classes, transposed } => {
                 let channels = if transposed { shape[2] } else { shape[1] };
-                let (data, anchors) = lines(outputs, output, batch_index, [channels, 4 + classes], transposed)?;
+                let (data, anchors) =
+                    lines(outputs, output, batch_index, [channels, classes.saturating_add(4)], transposed)?;
                 let layout = Layout { anchors, width: channels, transposed, first: 4, classes };
                 self.dense(data, layout, None);
                 self.suppress(place, out);
             }
             Head::Objectness { output, shape, classes } => {
-                let (data, anchors) = lines(outputs, output, batch_index, [shape[2], 5 + classes], true)?;
+                let (data, anchors) = lines(outputs, output, batch_index, [shape[2], classes.saturating_add(5)], true)?;
                 let layout = Layout { anchors, width: shape[2], transposed: true, first: 5, classes };
                 self.dense(data, layout, Some(4));
                 self.suppress(place, out);
             }
             Head::Dfl { output, shape, classes } => {
-                let (data, anchors) = lines(outputs, output, batch_index, [shape[1], DFL_CHANNELS + classes], false)?;
+                let (data, anchors) =
+                    lines(outputs, output, batch_index, [shape[1], classes.saturating_add(DFL_CHANNELS)], false)?;
                 if anchors != self.grid.len() {
                     let [h, w] = self.imgsz;
                     let want = self.grid.len();
@@ -110,7 +112,7 @@ impl Decoder {
                 self.suppress(place, out);
             }
             Head::RtDetr { output, shape, classes } => {
-                let (data, anchors) = lines(outputs, output, batch_index, [shape[2], 4 + classes], true)?;
+                let (data, anchors) = lines(outputs, output, batch_index, [shape[2], classes.saturating_add(4)], true)?;
                 let layout = Layout { anchors, width: shape[2], transposed: true, first: 4, classes };
                 self.dense(data, layout, None);
                 let [h, w] = self.imgsz.map(|side| side as f32);

@@ -89,12 +89,14 @@ fn logits_are_activated_once_and_probabilities_never() {
 
 #[test]
 fn objectness_multiplies() {
-    let shape = [1, 3, 7];
+    let shape = [1, 4, 7];
+    // The last one is exactly at the threshold, which is not above it.
     #[rustfmt::skip]
     let data = [
         20.0, 20.0, 8.0, 8.0, 0.5, 0.2, 0.9,
         40.0, 40.0, 8.0, 8.0, 0.2, 0.9, 1.0,
         50.0, 50.0, 8.0, 8.0, 0.9, 0.2, 0.1,
+        10.0, 50.0, 8.0, 8.0, 0.5, 0.5, 0.1,
     ];
     let head = Head::Objectness { output: 0, shape, classes: 2 };
     let got = decode(head, &[view(&shape, &data)], 0).unwrap();
@@ -208,8 +210,9 @@ fn hostile_shapes_are_errors() {
     let integers = TensorView { name: "x", shape: &[1, 6, 3], data: TensorData::I32(&ints) };
     assert!(decode(head(), &[integers], 0).is_err());
     // A head that was made by hand and does not agree with itself.
-    let lying = dense([1, 6, 3], 200, false);
-    assert!(decode(lying, &[view(&[1, 6, 3], &data)], 0).is_err());
+    for classes in [3, 200, usize::MAX] {
+        assert!(decode(dense([1, 6, 3], classes, false), &[view(&[1, 6, 3], &data)], 0).is_err());
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub fn detections(image: &Image, detections: &[Detection], names: &[String], max
     let mut canvas = Canvas { w: w as usize, h: h as usize, pixels };
     let scale_x = f64::from(placed.new_w) / f64::from(image.width());
     let scale_y = f64::from(placed.new_h) / f64::from(image.height());
-    let thick = (w.max(h) as usize / 320).clamp(1, 4);
+    let thick = (w.max(h) as usize / 240).clamp(1, 4);
     for detection in detections.iter().rev() {
         // Far outside is far enough: sums of coordinates must not overflow.
         let at = |v: f32, scale: f64, pad: u32| (f64::from(v) * scale).clamp(-1e6, 1e6) as i64 + i64::from(pad);

@@ -147,6 +147,15 @@ mod tests {
     }
 
     #[test]
+    fn classes_stay_apart_however_far_a_box_lies() {
+        // Moved by its class, the first one lies where the second one is.
+        let far = 256.0 * CLASS_OFFSET;
+        let near = at(0.0, 0.9, 256);
+        let boxes = [near, Detection { x1: far, y1: far, x2: far + 10.0, y2: far + 10.0, score: 0.8, class: 0 }];
+        assert_eq!(nms(&boxes, 0.45, 300), boxes);
+    }
+
+    #[test]
     fn a_box_that_went_takes_nobody_with_it() {
         // b overlaps a and c, a and c do not overlap enough: b goes, c stays.
         let boxes = [at(0.0, 0.9, 0), at(3.0, 0.8, 0), at(6.0, 0.7, 0)];

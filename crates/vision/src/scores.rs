@@ -56,10 +56,9 @@ widest! {
         hits: &mut Vec<Hit>,
     ) {
         for (anchor, line) in (0u32..).zip(lines.chunks_exact(width)) {
-            if gate.is_some_and(|(at, floor)| !(line[at] > floor)) {
-                continue;
+            if gate.is_none_or(|(at, floor)| line[at] > floor) {
+                push_best_of_line(&line[first..first + classes], anchor, floor, hits);
             }
-            push_best_of_line(&line[first..first + classes], anchor, floor, hits);
         }
     }
 }
@@ -106,7 +105,7 @@ fn settle_group(rows: &[f32], anchors: usize, at: usize, floor: f32, hits: &mut 
             let better = values[lane] > score[lane];
             score[lane] = if better { values[lane] } else { score[lane] };
             class[lane] = if better { index } else { class[lane] };
-            poison[lane] += values[lane] - values[lane];
+            poison[lane] += values[lane] * 0.0;
         }
     }
     for lane in 0..LANES {
@@ -142,7 +141,7 @@ fn push_best_of_line(scores: &[f32], anchor: u32, floor: f32, hits: &mut Vec<Hit
     for chunk in chunks {
         for lane in 0..LANES {
             most[lane] = higher(chunk[lane], most[lane]);
-            poison[lane] += chunk[lane] - chunk[lane];
+            poison[lane] += chunk[lane] * 0.0;
         }
     }
     // Most anchors end here, so the question is asked before the answer is worked out.

@@ -1,5 +1,7 @@
 //! Held against OpenCV and Ultralytics: the files in `golden/` come from `tools/golden/vision_golden.py`.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
 use std::path::PathBuf;
 
 use npyz::NpyFile;

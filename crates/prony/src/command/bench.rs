@@ -39,8 +39,7 @@ pub(crate) fn bench(args: Box<BenchArgs>) -> anyhow::Result<ExitCode> {
     start_log(&folder.file("run.log"), args.verbose)?;
     let loudness = if args.quiet { Loudness::Quiet } else { Loudness::Normal };
     greet(&resolved, folder.path(), loudness);
-    let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), Some(&hostname)));
+    let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path()));
     let info = match &earlier {
         Some((_, record)) => record.run.clone(),
         None => run_info(folder.id(), std::env::args().collect())?,

@@ -1,4 +1,5 @@
-//! Leaves host name and paths out of what a run writes, so that it can be shown to others.
+//! Leaves host name and paths out of what a run writes, so that it can be shown to others. The host name is only in
+//! the environment, which `prony_store::redact` clears; paths may be in any text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub(crate) struct Redactor {
 
 impl Redactor {
     /// Everything private about a plan on this machine.
-    pub(crate) fn new(plan: &Plan, out: &Path, hostname: Option<&str>) -> Redactor {
+    pub(crate) fn new(plan: &Plan, out: &Path) -> Redactor {
         let mut folders: Vec<PathBuf> = Vec::new();
         let mut add = |path: &Path| folders.extend(std::path::absolute(path).ok());
         add(out);
@@ -39,7 +40,6 @@ impl Redactor {
             needles.push((format!("{folder}/"), String::new()));
             needles.push((folder, name));
         }
-        needles.extend(hostname.filter(|name| name.len() > 2).map(|name| (name.to_owned(), "host".to_owned())));
         needles.sort_by_key(|(needle, _)| std::cmp::Reverse(needle.len()));
         Redactor { needles }
     }

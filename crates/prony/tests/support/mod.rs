@@ -1,0 +1,161 @@
+//! Running the real binary and reading what it leaves behind.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use prony_types::{CellRecord, Event, RunRecord};
+use tempfile::TempDir;
+
+/// A place for run folders and input files; gone afterwards.
+pub(crate) struct Place {
+    pub(crate) dir: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        Place { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.path("runs")
+    }
+
+    /// `prony bench …` with its runs here, quick unless told otherwise.
+    pub(crate) fn bench(&self, args: &[&str]) -> Command {
+        let mut command = prony();
+        command.arg("bench").args(args).arg("--out").arg(self.runs());
+        command
+    }
+
+    /// The one run folder.
+    pub(crate) fn run(&self) -> PathBuf {
+        let folders: Vec<PathBuf> = fs::read_dir(self.runs()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(folders.len(), 1, "{folders:?}");
+        folders[0].clone()
+    }
+
+    pub(crate) fn record(&self) -> RunRecord {
+        prony_store::read_record_at(&self.run()).unwrap()
+    }
+}
+
+pub(crate) fn prony() -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("prony"));
+    command.env_remove("PRONY_TEST_FAULT").stdin(Stdio::null());
+    command
+}
+
+/// Short enough for a test, long enough for five rounds.
+pub(crate) const QUICK: [&str; 4] = ["--duration", "0.5", "--warmup", "0.1"];
+
+pub(crate) fn quick(args: &[&'static str]) -> Vec<&'static str> {
+    args.iter().copied().chain(QUICK).collect()
+}
+
+#[track_caller]
+pub(crate) fn expect_code(output: &Output, code: i32) {
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "stdout:\n{}\nstderr:\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[track_caller]
+pub(crate) fn cell<'a>(record: &'a RunRecord, id: &str) -> &'a CellRecord {
+    record.cells.iter().find(|cell| cell.id == id).unwrap_or_else(|| panic!("no cell {id}"))
+}
+
+/// Polls until something is there.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = poll() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A bench that is under way.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    pub(crate) place: Place,
+}
+
+impl Running {
+    pub(crate) fn start(place: Place, args: &[&str]) -> Running {
+        let child = place.bench(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Running { child, place }
+    }
+
+    pub(crate) fn events(&self) -> Vec<Event> {
+        let Ok(mut entries) = fs::read_dir(self.place.runs()) else { return Vec::new() };
+        let Some(Ok(entry)) = entries.next() else { return Vec::new() };
+        prony_store::read_lines(&entry.path().join("events.jsonl")).unwrap_or_default()
+    }
+
+    /// Process of a cell's worker, once it has begun.
+    pub(crate) fn worker(&self, cell: &str) -> u32 {
+        until("the worker to start", || {
+            self.events().into_iter().find_map(|event| match event.kind {
+                prony_types::EventKind::Started { pid, .. } if event.cell == cell => Some(pid),
+                _ => None,
+            })
+        })
+    }
+
+    /// Waits until a cell has finished a round.
+    pub(crate) fn first_round(&self, cell: &str) {
+        until("a round to end", || {
+            self.events()
+                .into_iter()
+                .find(|event| event.cell == cell && matches!(event.kind, prony_types::EventKind::RoundDone { .. }))
+        });
+    }
+
+    pub(crate) fn finish(self) -> (Output, Place) {
+        (self.child.wait_with_output().unwrap(), self.place)
+    }
+}
+
+pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+pub(crate) fn is_alive(pid: u32) -> bool {
+    // A zombie is dead, it only waits for its parent.
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+/// Whether a tool is there. Where the environment demands it, a missing one fails the test instead of skipping it.
+pub(crate) fn has_tool(name: &str) -> bool {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| Path::new(&folder).join(name).is_file()));
+    if !found {
+        assert!(std::env::var_os("PRONY_TEST_REQUIRE").is_none(), "{name} is not installed");
+        println!("skipped: {name} is not installed");
+    }
+    found
+}
