@@ -17,6 +17,7 @@ pub type Check = (&'static str, fn(&dyn Backend) -> Result<(), String>);
 pub const CHECKS: &[Check] = &[
     ("identity gives back the input to the bit", identity),
     ("a convolution is computed right", convolution),
+    ("a kernel's shape is taken from its weights where the file leaves it out", bare_convolution),
     ("several inputs and outputs keep their order", several),
     ("a free batch axis takes any batch", free_batch),
     ("a fixed batch axis refuses another batch", fixed_batch),
@@ -111,10 +112,19 @@ fn identity(backend: &dyn Backend) -> Result<(), String> {
 }
 
 fn convolution(backend: &dyn Backend) -> Result<(), String> {
+    let pads = AttributeProto::ints("pads", &[1, 1, 1, 1]);
+    convolve(backend, vec![AttributeProto::ints("kernel_shape", &[3, 3]), pads])
+}
+
+fn bare_convolution(backend: &dyn Backend) -> Result<(), String> {
+    convolve(backend, vec![AttributeProto::ints("pads", &[1, 1, 1, 1])])
+}
+
+fn convolve(backend: &dyn Backend, attributes: Vec<AttributeProto>) -> Result<(), String> {
     let weights: Vec<f32> = (0..9).map(|i| i as f32).collect();
     let model = model_file(&graph(
         vec![
-            NodeProto::new("Conv", &["x", "w", "b"], &["c"], vec![AttributeProto::ints("pads", &[1, 1, 1, 1])]),
+            NodeProto::new("Conv", &["x", "w", "b"], &["c"], attributes),
             NodeProto::new("Relu", &["c"], &["y"], vec![]),
         ],
         vec![TensorProto::floats("w", &[1, 1, 3, 3], &weights), TensorProto::floats("b", &[1], &[-100.0])],

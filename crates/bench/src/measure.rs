@@ -25,7 +25,7 @@ pub(crate) enum MeasureError {
 /// What happens before and after the model.
 pub(crate) enum Pipeline {
     /// Letterbox before, boxes after.
-    Detector(Detector),
+    Detector(Box<Detector>),
     /// Nothing.
     Plain,
 }

@@ -26,7 +26,7 @@ struct Failure {
 }
 
 impl Failure {
-    fn new(kind: FailureKind, message: impl ToString) -> Failure {
+    fn new(kind: FailureKind, message: impl std::fmt::Display) -> Failure {
         Failure { kind, message: message.to_string() }
     }
 }
@@ -171,7 +171,7 @@ fn pipeline(job: &MeasureJob, session: &dyn Session) -> Result<(Pipeline, Feed),
     let [height, width] = image_input(session.inputs()).map_err(input_failure)?;
     let feed = frames::images(&job.input, &job.cell.model.source, true).map_err(input_failure)?;
     let detector = Detector::new(width, height, session.slots(), job.cell.batch as usize);
-    Ok((Pipeline::Detector(detector), feed))
+    Ok((Pipeline::Detector(Box::new(detector)), feed))
 }
 
 /// Height and width of a detector's one input.

@@ -34,9 +34,6 @@ pub(crate) enum Verb {
     Completions(CompletionsArgs),
     /// Print the manual page
     Man(ManArgs),
-    /// Do one job for a parent process; not for people
-    #[command(hide = true)]
-    Worker,
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,10 @@ use clap::Parser as _;
 use crate::args::{Cli, Verb};
 
 fn main() -> ExitCode {
+    // A child of this very binary; no verb for people, so the command line does not know it.
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == run::WORKER_VERB) {
+        return finish(command::worker());
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
@@ -24,8 +28,11 @@ fn main() -> ExitCode {
         Verb::Report(args) => command::report(&args),
         Verb::Completions(args) => command::completions(&args),
         Verb::Man(args) => command::man(&args),
-        Verb::Worker => command::worker(),
     };
+    finish(outcome)
+}
+
+fn finish(outcome: anyhow::Result<prony_types::ExitCode>) -> ExitCode {
     let code = outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         prony_types::ExitCode::Usage

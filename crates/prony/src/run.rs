@@ -29,6 +29,7 @@ pub(crate) use self::progress::{Loudness, Progress, short_time};
 pub(crate) use self::redactor::Redactor;
 pub(crate) use self::schedule::estimate_s;
 use self::sensors::Sensors;
+pub(crate) use self::worker::WORKER_VERB;
 use self::worker::{Message, Worker, cause_of_death};
 use crate::resolve::Fate;
 

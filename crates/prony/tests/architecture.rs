@@ -1,4 +1,5 @@
 //! The rooms of the house and what each may use. Upstream never calls downstream.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
 

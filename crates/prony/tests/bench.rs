@@ -1,4 +1,5 @@
 //! The main job, by the real binary.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
@@ -158,7 +159,10 @@ fn a_dry_run_says_what_would_happen_and_does_nothing() {
     let output = place.bench(&["--dry-run", "--precision", "fp32,fp16"]).output().unwrap();
     expect_code(&output, 0);
     let text = stdout(&output);
-    assert!(text.contains("builtin-rgb:rten:fp32  would run") && text.contains("builtin-rgb:rten:fp16  failed"), "{text}");
+    assert!(
+        text.contains("builtin-rgb:rten:fp32  would run") && text.contains("builtin-rgb:rten:fp16  failed"),
+        "{text}"
+    );
     assert!(!place.runs().exists());
     let output = place.bench(&["--dry-run", "--json"]).output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -179,7 +183,8 @@ fn with_json_the_record_is_on_stdout_and_nothing_else() {
 fn a_plan_file_does_what_flags_do_and_a_flag_beats_it() {
     let place = Place::new();
     let plan = place.path("prony.toml");
-    fs::write(&plan, "models = ['builtin-thermal']\nduration = 0.5\nwarmup = '100ms'\nname = 'planned'\nconf = 0.5\n").unwrap();
+    fs::write(&plan, "models = ['builtin-thermal']\nduration = 0.5\nwarmup = '100ms'\nname = 'planned'\nconf = 0.5\n")
+        .unwrap();
     let plan = plan.to_str().unwrap();
     expect_code(&place.bench(&["--plan", plan, "--conf", "0.3"]).output().unwrap(), 0);
     let record = place.record();

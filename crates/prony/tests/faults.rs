@@ -1,4 +1,5 @@
 //! What goes wrong, and that nothing is lost by it.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
@@ -15,7 +16,8 @@ const THERMAL: &str = "builtin-thermal:rten:fp32";
 fn with_fault(fault: &str, args: &[&str], code: i32) -> RunRecord {
     let place = Place::new();
     let injection = format!(r#"{{"cell": "{THERMAL}", "fault": {fault}}}"#);
-    let output = place.bench(&QUICK).args(args).env("PRONY_TEST_FAULT", injection).output().unwrap();
+    let args = if args.contains(&"--duration") { args.to_vec() } else { [&QUICK[..], args].concat() };
+    let output = place.bench(&args).env("PRONY_TEST_FAULT", injection).output().unwrap();
     expect_code(&output, code);
     let record = place.record();
     assert_eq!(cell(&record, RGB).status, CellStatus::Completed, "a failing cell never stops the rest");

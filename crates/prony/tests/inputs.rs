@@ -1,4 +1,5 @@
 //! Models and images that users bring.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
@@ -14,9 +15,10 @@ use support::{Place, cell, expect_code, prony, quick, stderr, stdout};
 fn classifier() -> ModelProto {
     let weights: Vec<f32> = (0..8 * 3 * 9).map(|i| ((i * 37 % 101) as f32 - 50.0) / 250.0).collect();
     let dense: Vec<f32> = (0..8 * 10).map(|i| ((i * 53 % 97) as f32 - 48.0) / 100.0).collect();
+    let conv = vec![AttributeProto::ints("kernel_shape", &[3, 3]), AttributeProto::ints("strides", &[2, 2])];
     let graph = GraphProto {
         node: vec![
-            NodeProto::new("Conv", &["x", "w"], &["c"], vec![AttributeProto::ints("strides", &[2, 2])]),
+            NodeProto::new("Conv", &["x", "w"], &["c"], conv),
             NodeProto::new("Relu", &["c"], &["r"], vec![]),
             NodeProto::new("GlobalAveragePool", &["r"], &["p"], vec![]),
             NodeProto::new("Flatten", &["p"], &["f"], vec![AttributeProto::int("axis", 1)]),
@@ -24,7 +26,10 @@ fn classifier() -> ModelProto {
             NodeProto::new("Softmax", &["l"], &["y"], vec![AttributeProto::int("axis", 1)]),
         ],
         name: "classifier".into(),
-        initializer: vec![TensorProto::floats("w", &[8, 3, 3, 3], &weights), TensorProto::floats("d", &[8, 10], &dense)],
+        initializer: vec![
+            TensorProto::floats("w", &[8, 3, 3, 3], &weights),
+            TensorProto::floats("d", &[8, 10], &dense),
+        ],
         input: vec![ValueInfo::floats("x", &[1, 3, 64, 64])],
         output: vec![ValueInfo::floats("y", &[1, 10])],
     };
@@ -126,7 +131,8 @@ fn a_data_set_is_written_and_can_be_measured_on() {
     let place = Place::new();
     let out = place.path("scenes");
     let synth = |seed: &str, out: &Path| {
-        let output = prony().args(["data", "synth", "--kind", "thermal", "--count", "4", "--seed", seed]).arg(out).output();
+        let output =
+            prony().args(["data", "synth", "--kind", "thermal", "--count", "4", "--seed", seed]).arg(out).output();
         expect_code(&output.unwrap(), 0);
     };
     synth("9", &out);

@@ -1,4 +1,5 @@
 //! What a run leaves for people and machines to read.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 

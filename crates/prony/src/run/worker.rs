@@ -11,6 +11,9 @@ use prony_bench::{RingReader, Shared};
 use prony_types::{Command as Order, Event, Fault, Job, MeasureJob, Sample, Telemetry};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+/// First argument of a worker's command line.
+pub(crate) const WORKER_VERB: &str = "worker";
+
 /// What reaches the parent's one loop.
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -45,7 +48,7 @@ impl Worker {
         job.fault = injected_fault(&job.cell.id);
         let log = File::options().create(true).append(true).open(log)?;
         let mut child = Command::new(std::env::current_exe()?)
-            .arg("worker")
+            .arg(WORKER_VERB)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
