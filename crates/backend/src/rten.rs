@@ -10,7 +10,7 @@ use prony_types::{BackendName, BackendRecord, DType, Precision, TensorData, Tens
 use rten_tensor::prelude::*;
 
 use crate::session::decide_shape;
-use crate::{Backend, BackendError, Session, SessionSpec, SlotInput, Timing};
+use crate::{Backend, BackendError, Session, SessionSpec, SlotInput, Timing, affinity};
 
 const NAME: &str = "rten";
 
@@ -147,7 +147,7 @@ impl RtenSession {
         let input_ids = specs.iter().map(|s| find(&s.name)).collect::<Result<Vec<_>, _>>()?;
         let output_names: Vec<String> = spec.model.info.outputs.iter().map(|t| t.name.clone()).collect();
         let output_ids = output_names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
-        let pool = Arc::new(ThreadPool::with_num_threads(spec.threads.max(1) as usize));
+        let pool = Arc::new(pinned_pool(spec.threads.max(1) as usize));
         let engine = Arc::new(Engine { model, input_ids, output_ids, specs, pool });
         let slots = (0..spec.slots.max(1)).map(|_| Slot::start(&engine)).collect();
         let executed = match spec.model.info.weights {
@@ -156,6 +156,22 @@ impl RtenSession {
         };
         Ok(RtenSession { engine, slots, output_names, executed, threads: spec.threads.max(1) })
     }
+}
+
+/// A pool with each thread on a CPU of its own. Left to the scheduler, two threads that wake each other end up on one
+/// CPU for hundreds of milliseconds while another idles, and a two-thread model runs at one thread's speed.
+fn pinned_pool(threads: usize) -> ThreadPool {
+    let pool = ThreadPool::with_num_threads(threads);
+    let cpus = affinity::allowed();
+    if threads > 1 && threads <= cpus.len() {
+        pool.run(|| {
+            rayon::broadcast(|thread| {
+                // Not being allowed to pin is no reason not to run.
+                let _ = affinity::pin(&cpus[thread.index()..=thread.index()]);
+            })
+        });
+    }
+    pool
 }
 
 impl Slot {

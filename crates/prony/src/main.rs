@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let outcome = match cli.verb {
-        Verb::Bench(args) => command::bench(args),
+        Verb::Bench(args) => command::bench(&args),
         Verb::Data(args) => command::data(args),
         Verb::Report(args) => command::report(&args),
         Verb::Completions(args) => command::completions(&args),

@@ -135,7 +135,7 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
     Ok(Resolved { plan, fates, out: options.out.unwrap_or_else(|| "runs".into()), redact: options.redact })
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(flag: &str, value: T, low: T, high: T) -> anyhow::Result<T> {
+fn within<T: PartialOrd + Copy + std::fmt::Display>(flag: &str, value: T, low: T, high: T) -> anyhow::Result<T> {
     ensure!(low <= value && value <= high, "{flag} {value} must lie between {low} and {high}");
     Ok(value)
 }

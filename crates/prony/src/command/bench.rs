@@ -19,7 +19,7 @@ use crate::resolve::{Resolved, resolve};
 use crate::run::{Beginning, Files, Interrupt, Loudness, Redactor, Run, estimate_s, run_info, short_time, utc_stamp};
 use crate::version::VERSION;
 
-pub(crate) fn bench(args: Box<BenchArgs>) -> anyhow::Result<ExitCode> {
+pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let earlier = args.resume.as_deref().map(earlier_run).transpose()?;
     let resolved = match &earlier {
@@ -54,7 +54,7 @@ pub(crate) fn bench(args: Box<BenchArgs>) -> anyhow::Result<ExitCode> {
     };
     let (record, files) = Run::new(begin, files, interrupt)?.execute()?;
     let written = files.write_reports(&record);
-    show(&files.shown(&record), files.path(), &args)?;
+    show(&files.shown(&record), files.path(), args)?;
     if let Err(error) = written {
         // The measurement stands; what is on disk does not.
         eprintln!("error: {error:#}");
