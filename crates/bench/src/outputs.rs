@@ -104,9 +104,9 @@ fn against(cell: &Cell, reference: &Reference, is_detector: bool) -> Vec<prony_t
 fn picture(cell: &Cell, frame: usize, boxes: &[Detection], names: &[String], folder: &Path) -> Option<Thumbnail> {
     let Items::Images(images) = &cell.feed.items else { return None };
     let drawn = draw::detections(&images[frame], boxes, names, THUMBNAIL_SIDE);
-    let png = prony_source::png::encode_png(&drawn).ok()?;
-    let file = format!("frame-{frame:03}.png");
-    fs::write(folder.join(&file), png)
+    let picture = prony_source::jpeg::encode_jpeg(&drawn).ok()?;
+    let file = format!("frame-{frame:03}.jpg");
+    fs::write(folder.join(&file), picture)
         .map_err(|error| tracing::warn!("cannot write {}: {error}", folder.join(&file).display()))
         .ok()?;
     let count = boxes.len();

@@ -25,7 +25,7 @@ fn without_arguments_it_measures_both_built_in_models_and_writes_every_file() {
         "env_report.txt",
         "run.log",
         "cells/builtin-rgb_rten_fp32/sidecar.json",
-        "cells/builtin-rgb_rten_fp32/frame-000.png",
+        "cells/builtin-rgb_rten_fp32/frame-000.jpg",
         "cells/builtin-thermal_rten_fp32/worker.log",
     ] {
         assert!(run.join(file).exists(), "{file} is missing");

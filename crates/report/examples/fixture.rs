@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
                 cell: cell.id.clone(),
                 file: format!("frame-{i:03}.png"),
                 caption: format!("scene {i}, {} boxes", 3 + i),
-                png: image.clone(),
+                bytes: image.clone(),
             })
         })
         .collect();

@@ -16,8 +16,8 @@ pub struct Picture {
     pub file: String,
     /// The frame, in words.
     pub caption: String,
-    /// The bytes of the PNG.
-    pub png: Vec<u8>,
+    /// The file, PNG or JPEG.
+    pub bytes: Vec<u8>,
 }
 
 /// Why no page could be made.

@@ -148,7 +148,7 @@ fn pictures_go_to_their_cell() {
         cell: cell.into(),
         file: "frame-000.png".into(),
         caption: caption.into(),
-        png: b"\x89PNG".to_vec(),
+        bytes: b"\x89PNG".to_vec(),
     };
     let pictures = [picture("builtin-thermal:rten:fp32", "warm <b>"), picture("nosuch", "lost")];
     let page = html(&record, &pictures).unwrap();

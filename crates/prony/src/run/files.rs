@@ -173,7 +173,7 @@ pub(crate) fn pictures(folder: &Path, record: &RunRecord) -> Vec<Picture> {
                     cell: cell.id.clone(),
                     file: thumbnail.file.clone(),
                     caption: thumbnail.caption.clone(),
-                    png: read(slug.as_deref()?, &thumbnail.file)?,
+                    bytes: read(slug.as_deref()?, &thumbnail.file)?,
                 })
             })
             .collect::<Vec<_>>()

@@ -326,10 +326,19 @@ fn key_figures(cell: &CellRecord) -> Vec<KeyFigure> {
     out
 }
 
+/// Type of a picture by its first bytes.
+fn mime(bytes: &[u8]) -> &'static str {
+    if bytes.starts_with(b"\xff\xd8") { "image/jpeg" } else { "image/png" }
+}
+
 fn picture(picture: &Picture) -> PictureView {
     PictureView {
         // Base64 has nothing to escape, and escaping its slashes would make the page larger.
-        src: Value::from_safe_string(format!("data:image/png;base64,{}", STANDARD.encode(&picture.png))),
+        src: Value::from_safe_string(format!(
+            "data:{};base64,{}",
+            mime(&picture.bytes),
+            STANDARD.encode(&picture.bytes)
+        )),
         caption: if picture.caption.is_empty() { picture.file.clone() } else { picture.caption.clone() },
     }
 }
