@@ -441,12 +441,13 @@ impl Run {
         self.drain(index);
         let cell = &mut self.cells[index];
         let Some(mut worker) = cell.worker.take() else { return };
-        let cause = match worker.wait() {
+        let (cause, hint) = match worker.wait() {
             Ok(status) => cause_of_death(status),
-            Err(error) => format!("ended, and its status cannot be read: {error}"),
+            Err(error) => (format!("ended, and its status cannot be read: {error}"), ""),
         };
         if cell.fold.record.status == CellStatus::Pending {
-            let reason = format!("worker {cause} while {}, after {} timed samples", cell.doing, steady_count(cell));
+            let reason =
+                format!("worker {cause} while {}, after {} timed samples{hint}", cell.doing, steady_count(cell));
             self.close(index, CellStatus::Failed, Some(reason));
         }
     }

@@ -257,6 +257,7 @@ fn backend(cell: &CellRecord) -> Option<Group> {
     list.maybe("threads", cell.backend.threads.map(|n| n.to_string()));
     let cpus = |cpus: &[u32]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     list.maybe("on CPUs", cell.backend.affinity.as_ref().map(|a| cpus(&a.cpus)));
+    list.maybe("settings", Some(cell.backend.settings.join("; ")).filter(|text| !text.is_empty()));
     list.add("precision asked for", cell.precision.requested.name());
     list.maybe("precision executed", cell.precision.executed.as_deref());
     list.add("batch", cell.batch.to_string());

@@ -121,7 +121,7 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
             out.push('\n');
         }
         let head = cut_middle(&clean(id), width / 2);
-        let plain = format!("{head} {word}: {reason}");
+        let plain = format!("{head} {word}: {reason}").trim_end().to_owned();
         for (i, line) in wrap(&plain, width - 2, REASON_LINES).iter().enumerate() {
             // The first line holds id and word whole unless they fill it: only then is there something to paint.
             let painted = line.strip_prefix(&format!("{head} {word}:")).filter(|_| i == 0);
@@ -140,13 +140,22 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
             note(out, cell.status.name(), tone, reason, &cell.id);
         }
         if let Some(verdict) = cell.verdict.filter(|&v| v != Verdict::Valid) {
-            for reason in &cell.verdict_reasons {
-                note(out, verdict.name(), tone, reason, &cell.id);
-            }
-            if cell.verdict_reasons.is_empty() {
-                note(out, verdict.name(), tone, "no reason was recorded", &cell.id);
+            match &cell.verdict_reasons[..] {
+                [] => note(out, verdict.name(), tone, "no reason was recorded", &cell.id),
+                [reason] => note(out, verdict.name(), tone, reason, &cell.id),
+                reasons => {
+                    note(out, verdict.name(), tone, "", &cell.id);
+                    reasons.iter().for_each(|reason| bullet(out, reason, width));
+                }
             }
         }
+    }
+}
+
+/// One of several reasons under their cell.
+fn bullet(out: &mut String, reason: &str, width: usize) {
+    for (i, line) in wrap(reason, width.saturating_sub(4), REASON_LINES).iter().enumerate() {
+        let _ = writeln!(out, "{}{line}", if i == 0 { "  - " } else { "    " });
     }
 }
 

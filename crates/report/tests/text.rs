@@ -148,7 +148,9 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn the_terminal_tells_every_reason() {
     let text = terminal(&fixture::twelve_cells(), 100, false);
-    for word in ["throttled: an example", "wrong-output: and a second", "failed: killed by SIGKILL", "skipped: rten"] {
+    for word in
+        ["throttled:\n  - an example of throttled\n  - and a second", "failed: killed by SIGKILL", "skipped: rten"]
+    {
         assert!(text.contains(word), "{word}\n{text}");
     }
     assert!(text.contains("pending: not run yet"), "{text}");

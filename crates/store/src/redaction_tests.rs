@@ -102,7 +102,14 @@ fn cell() -> CellRecord {
             head: None,
             info: None,
         },
-        backend: BackendRecord { name: "rten".into(), version: None, device: None, threads: Some(2), affinity: None },
+        backend: BackendRecord {
+            name: "rten".into(),
+            version: None,
+            device: None,
+            threads: Some(2),
+            affinity: None,
+            settings: Vec::new(),
+        },
         precision: PrecisionRecord { requested: Precision::Fp32, executed: Some("fp32".into()) },
         artifact: Some(ArtifactRecord {
             sha256: "ab".into(),

@@ -337,6 +337,9 @@ pub struct BackendRecord {
     /// Where they may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
+    /// What else was chosen and matters, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
 }
 
 /// CPUs that a worker's threads may run on.

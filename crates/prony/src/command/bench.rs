@@ -38,7 +38,9 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     };
     start_log(&folder.file("run.log"), args.verbose)?;
     let loudness = if args.quiet { Loudness::Quiet } else { Loudness::Normal };
-    greet(&resolved, folder.path(), loudness);
+    let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
+    let kept = kept.filter(|cell| cell.status == CellStatus::Completed).count();
+    greet(&resolved, kept, folder.path(), loudness);
     let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path()));
     let info = match &earlier {
         Some((_, record)) => record.run.clone(),
@@ -78,13 +80,13 @@ fn start_log(path: &Path, verbose: bool) -> anyhow::Result<()> {
 }
 
 /// The first line, before anything slow.
-fn greet(resolved: &Resolved, folder: &Path, loudness: Loudness) {
+fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
     if loudness == Loudness::Quiet {
         return;
     }
     let count = resolved.plan.cells.len();
     let cells = if count == 1 { "cell" } else { "cells" };
-    let time = estimate_s(&resolved.plan.budget) * (count - resolved.fates.len()) as f64;
+    let time = estimate_s(&resolved.plan.budget) * count.saturating_sub(resolved.fates.len() + kept) as f64;
     eprintln!("prony {VERSION}: {count} {cells}, about {}, in {}", short_time(time), folder.display());
 }
 

@@ -32,8 +32,10 @@ impl CellFold {
         }
     }
 
-    /// A cell that an earlier sitting completed, with its samples.
-    pub(crate) fn finished(record: CellRecord, samples: Vec<Sample>) -> CellFold {
+    /// A cell that an earlier sitting completed, with the samples of all its attempts: those of the last one count.
+    pub(crate) fn finished(record: CellRecord, mut samples: Vec<Sample>) -> CellFold {
+        let last_attempt = (record.samples.warmup + record.samples.steady) as usize;
+        samples.drain(..samples.len().saturating_sub(last_attempt));
         CellFold { record, samples, telemetry: Vec::new(), check: None, settled: true, lost: 0 }
     }
 
@@ -163,6 +165,7 @@ fn pending(spec: &CellSpec, attempt: u32) -> CellRecord {
             device: None,
             threads: spec.threads,
             affinity: None,
+            settings: Vec::new(),
         },
         precision: PrecisionRecord { requested: spec.precision, executed: None },
         artifact: None,

@@ -144,20 +144,22 @@ fn listen(worker: usize, pipe: impl io::BufRead, messages: &Sender<Message>) {
     let _ = messages.send(Message::Closed { worker });
 }
 
-/// How a process ended, in words that help.
-pub(crate) fn cause_of_death(status: ExitStatus) -> String {
+/// How a process ended, and what that may mean.
+pub(crate) fn cause_of_death(status: ExitStatus) -> (String, &'static str) {
     match (status.signal(), status.code()) {
         (Some(signal), _) => {
             let name = signal_hook::low_level::signal_name(signal).unwrap_or("an unknown signal");
             let hint = match name {
                 "SIGKILL" => "; if nobody killed it, the kernel ran out of memory (see dmesg)",
-                "SIGSEGV" | "SIGABRT" | "SIGBUS" | "SIGILL" => "; a library crashed, see the cell's worker.log",
+                "SIGSEGV" | "SIGABRT" | "SIGBUS" | "SIGILL" | "SIGFPE" => {
+                    "; a library crashed, see the cell's worker.log"
+                }
                 _ => "",
             };
-            format!("killed by {name} (signal {signal}){hint}")
+            (format!("killed by {name} (signal {signal})"), hint)
         }
-        (None, Some(code)) => format!("exited with status {code}; see the cell's worker.log"),
-        (None, None) => "ended in an unknown way".to_owned(),
+        (None, Some(code)) => (format!("exited with status {code}"), "; see the cell's worker.log"),
+        (None, None) => ("ended in an unknown way".to_owned(), ""),
     }
 }
 
