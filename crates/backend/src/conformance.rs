@@ -1,8 +1,6 @@
 //! What every backend must do, as checks that any backend can be put through. `tests/conformance.rs` runs them all
 //! on every backend that is there.
 
-use std::borrow::Cow;
-
 use prony_model::onnx::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo};
 use prony_model::{ModelFile, sha256_hex};
 use prony_types::{ModelInfo, Precision, SceneKind, TensorData};
@@ -24,6 +22,8 @@ pub const CHECKS: &[Check] = &[
     ("the same input gives the same output", repeatable),
     ("calls in flight do not mix their slots", slots_apart),
     ("outputs stay until the slot's next call", outputs_stay),
+    ("an output that is a slice of something larger is whole", sliced_output),
+    ("a precision that is not supported is not opened", unsupported_precision),
     ("a device that is not there is refused", no_such_device),
     ("an operator that does not exist is an error", unknown_operator),
     ("the built-in detectors run", builtin_models),
@@ -38,7 +38,7 @@ pub fn model_file(proto: &ModelProto) -> Result<ModelFile, String> {
     let read = ModelFile::read(&path).map_err(|e| e.to_string());
     let _ = std::fs::remove_file(&path);
     // Without the path: the bytes are all there is.
-    read.map(|file| ModelFile { path: None, bytes: Cow::Owned(bytes), ..file })
+    read.map(|file| ModelFile { path: None, bytes: bytes.into(), ..file })
 }
 
 fn graph(
@@ -240,6 +240,34 @@ fn outputs_stay(backend: &dyn Backend) -> Result<(), String> {
     fill(&mut *session, 1, 0, pattern(5))?;
     run(&mut *session, 1)?;
     expect("slot 0", &output(&*session, 0, 0)?, &(0..48).map(pattern(4)).collect::<Vec<_>>())
+}
+
+fn sliced_output(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&graph(
+        vec![
+            NodeProto::new("Neg", &["x"], &["n"], vec![]),
+            NodeProto::new("Slice", &["n", "from", "to", "axes"], &["y"], vec![]),
+        ],
+        vec![TensorProto::ints("from", &[0]), TensorProto::ints("to", &[2]), TensorProto::ints("axes", &[2])],
+        vec![ValueInfo::floats("x", &[1, 3, 4, 4])],
+        vec![ValueInfo::floats("y", &[1, 3, 2, 4])],
+    ))?;
+    let mut session = open(backend, &model, 1)?;
+    fill(&mut *session, 0, 0, |i| i as f32)?;
+    run(&mut *session, 0)?;
+    let want: Vec<f32> = (0..48).filter(|i| i % 16 < 8).map(|i| -(i as f32)).collect();
+    expect("slice", &output(&*session, 0, 0)?, &want)
+}
+
+fn unsupported_precision(backend: &dyn Backend) -> Result<(), String> {
+    let model = model_file(&identity_model(1))?;
+    for &precision in Precision::ALL {
+        let spec = SessionSpec { model: &model, precision, batch: 1, imgsz: None, device: 0, threads: 1, slots: 1 };
+        if backend.supports(precision).is_err() && backend.open(&spec).is_ok() {
+            return Err(format!("{precision} was opened although it is not supported"));
+        }
+    }
+    Ok(())
 }
 
 fn no_such_device(backend: &dyn Backend) -> Result<(), String> {

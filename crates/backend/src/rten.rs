@@ -39,6 +39,7 @@ impl Backend for Rten {
 
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
         let unsupported = |what: String| BackendError::Unsupported { backend: NAME, what };
+        self.supports(spec.precision).map_err(unsupported)?;
         if spec.device != 0 {
             return Err(unsupported(format!("there is no device {}; the CPU is device 0", spec.device)));
         }
@@ -49,10 +50,11 @@ impl Backend for Rten {
                 "the model contains NonMaxSuppression, which rten computes wrongly; export it without NMS".into(),
             ));
         }
-        if spec.precision == Precision::Fp32 && matches!(info.weights, Some(DType::F16 | DType::Bf16)) {
-            return Err(unsupported(
-                "the weights are half precision, so it cannot be run as fp32; use --precision native".into(),
-            ));
+        let not_fp32 = info.weights.filter(|dtype| matches!(dtype, DType::F16 | DType::Bf16 | DType::I8 | DType::U8));
+        if let (Precision::Fp32, Some(dtype)) = (spec.precision, not_fp32) {
+            return Err(unsupported(format!(
+                "the weights are {dtype}, so this is no fp32 model; use --precision native to time it as it is"
+            )));
         }
         let inputs = info
             .inputs
@@ -117,8 +119,28 @@ impl Engine {
                 outputs
             })
         });
-        Ok((outputs.map_err(|e| e.to_string())?, elapsed_ns(begun)))
+        let outputs = outputs.map_err(|e| e.to_string())?;
+        let outputs = outputs.into_iter().map(readable).collect::<Result<Vec<_>, String>>()?;
+        Ok((outputs, elapsed_ns(begun)))
     }
+}
+
+/// An output as contiguous floats or 32-bit integers. rten may hand out a view into something larger.
+fn readable(value: Value) -> Result<Value, String> {
+    let widened = match value {
+        Value::FloatTensor(mut tensor) => {
+            tensor.make_contiguous();
+            Value::FloatTensor(tensor)
+        }
+        Value::Int32Tensor(mut tensor) => {
+            tensor.make_contiguous();
+            Value::Int32Tensor(tensor)
+        }
+        Value::Int8Tensor(tensor) => Value::Int32Tensor(tensor.map(|&x| i32::from(x))),
+        Value::UInt8Tensor(tensor) => Value::Int32Tensor(tensor.map(|&x| i32::from(x))),
+        other => return Err(format!("an output of type {} cannot be read", other.dtype())),
+    };
+    Ok(widened)
 }
 
 /// Keeps a thread of the pool looking for work until the call is over. Left alone, it would go to sleep between any two

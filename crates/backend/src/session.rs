@@ -91,6 +91,8 @@ pub(crate) fn decide_shape(
     let mut shape = Vec::with_capacity(tensor.dims.len());
     for (axis, dim) in tensor.dims.iter().enumerate() {
         let wanted = match (axis, imgsz) {
+            // The first axis of a tensor that is no image need not be a batch.
+            (0, _) if !is_image && batch == 1 && matches!(dim, Dim::Fixed(_)) => None,
             (0, _) => Some(batch),
             (2, Some([height, _])) if is_image => Some(height),
             (3, Some([_, width])) if is_image => Some(width),
@@ -98,8 +100,8 @@ pub(crate) fn decide_shape(
         };
         let decided = match (dim, wanted) {
             (Dim::Fixed(n), Some(w)) if *n != u64::from(w) => {
-                let what = if axis == 0 { "batch" } else { "size" };
-                return Err(refuse(format!("{what} {w} at axis {axis}; it is fixed at {n}")));
+                let (what, flag) = if axis == 0 { ("batch", "--batch") } else { ("size", "--imgsz") };
+                return Err(refuse(format!("{what} {w} at axis {axis}; it is fixed at {n} (use {flag} {n})")));
             }
             (Dim::Fixed(n), _) => *n,
             (Dim::Named(_), Some(w)) => u64::from(w),
@@ -146,9 +148,16 @@ mod tests {
         let fixed = image([1, 3, 320, 320].map(Dim::Fixed).to_vec());
         assert!(decide_shape(&fixed, 1, Some([320, 320])).is_ok());
         let error = decide_shape(&fixed, 4, None).unwrap_err().to_string();
-        assert!(error.ends_with("does not take batch 4 at axis 0; it is fixed at 1"), "{error}");
+        assert!(error.ends_with("does not take batch 4 at axis 0; it is fixed at 1 (use --batch 1)"), "{error}");
         let error = decide_shape(&fixed, 1, Some([640, 640])).unwrap_err().to_string();
         assert!(error.contains("size 640 at axis 2; it is fixed at 320"), "{error}");
+    }
+
+    #[test]
+    fn a_first_axis_that_is_no_batch_is_left_alone() {
+        let table = TensorInfo { name: "t".into(), dtype: DType::F32, dims: [100, 5].map(Dim::Fixed).to_vec() };
+        assert_eq!(decide_shape(&table, 1, None).unwrap().shape, [100, 5]);
+        assert!(decide_shape(&table, 2, None).is_err());
     }
 
     #[test]

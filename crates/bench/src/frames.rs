@@ -52,6 +52,22 @@ impl Feed {
         }
     }
 
+    /// Memory that the frames take.
+    pub(crate) fn bytes(&self) -> usize {
+        let image = |image: &Image| match image.pixels() {
+            Pixels::U8(data) => data.len(),
+            Pixels::U16(data) => data.len() * 2,
+        };
+        let values = |values: &Values| match values {
+            Values::F32(data) => data.len() * 4,
+            Values::I32(data) => data.len() * 4,
+        };
+        match &self.items {
+            Items::Images(images) => images.iter().map(image).sum(),
+            Items::Tensors(tensors) => tensors.iter().flatten().map(values).sum(),
+        }
+    }
+
     /// Hash of everything that is fed, in order.
     pub(crate) fn sha256(&self) -> String {
         let mut hash = Sha256::new();

@@ -12,6 +12,10 @@ use crate::{RingWriter, now_ns};
 const WARMUP_LIMIT_S: f64 = 10.0;
 /// Frames at the start of a round that bring caches and clocks back after the pause; they are not counted.
 const LEAD_IN_FRAMES: u32 = 3;
+/// A frame longer than this is its own lead-in.
+const LONG_FRAME_NS: u64 = 100_000_000;
+/// Throughput is counted over at least this many calls a slot.
+const CALLS_PER_SLOT: u64 = 4;
 
 /// Why a frame did not make it.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +66,7 @@ pub(crate) struct Cell {
     pub(crate) checked_calls: u64,
     pub(crate) non_finite_calls: u64,
     next: usize,
+    last_total_ns: u64,
 }
 
 impl Cell {
@@ -72,7 +77,7 @@ impl Cell {
         batch: usize,
         ring: RingWriter,
     ) -> Cell {
-        Cell { session, pipeline, feed, batch, ring, checked_calls: 0, non_finite_calls: 0, next: 0 }
+        Cell { session, pipeline, feed, batch, ring, checked_calls: 0, non_finite_calls: 0, next: 0, last_total_ns: 0 }
     }
 
     /// Fills the input of a slot with the next frames; returns the number of the first.
@@ -109,7 +114,7 @@ impl Cell {
     }
 
     /// Turns the outputs of a slot into boxes; their number.
-    fn decode(&mut self, slot: usize) -> Result<u32, MeasureError> {
+    pub(crate) fn decode(&mut self, slot: usize) -> Result<u32, MeasureError> {
         let Pipeline::Detector(detector) = &mut self.pipeline else { return Ok(0) };
         let Some(decoder) = &mut detector.decoder else { return Ok(0) };
         let mut found = 0;
@@ -146,6 +151,7 @@ impl Cell {
     pub(crate) fn timed(&mut self, phase: Phase, round: u32) -> Result<Sample, MeasureError> {
         let sample = self.frame(phase, round)?;
         self.ring.push(&sample);
+        self.last_total_ns = sample.total_ns;
         Ok(sample)
     }
 
@@ -159,6 +165,9 @@ impl Cell {
             frames += 1;
             let seconds = (now_ns() - begun) as f64 / 1e9;
             let steady = detector.push(sample.start_ns, sample.total_ns);
+            if self.ring.asked_to_stop() {
+                return Ok((frames, seconds, false));
+            }
             match fixed_s {
                 Some(limit) if seconds >= limit => return Ok((frames, seconds, true)),
                 Some(_) => {}
@@ -169,56 +178,63 @@ impl Cell {
         }
     }
 
-    /// A round of timed frames, one in flight; their number.
-    pub(crate) fn round(&mut self, round: u32, seconds: f64, max_samples: Option<u64>) -> Result<u64, MeasureError> {
+    /// A round of timed frames, one in flight; their number and how long they took.
+    pub(crate) fn round(
+        &mut self,
+        round: u32,
+        seconds: f64,
+        max_samples: Option<u64>,
+    ) -> Result<(u64, f64), MeasureError> {
         for _ in 0..LEAD_IN_FRAMES {
-            let lead = self.timed(Phase::Warmup, round)?;
-            // A slow model needs no three frames to be back.
-            if lead.total_ns > 100_000_000 {
+            if self.last_total_ns > LONG_FRAME_NS || self.ring.asked_to_stop() {
                 break;
             }
-        }
-        let deadline = now_ns() + (seconds * 1e9) as u64;
-        let mut frames = 0;
-        loop {
-            self.timed(Phase::Steady, round)?;
-            frames += 1;
-            if max_samples.is_some_and(|max| frames >= max) || now_ns() >= deadline {
-                break;
-            }
-        }
-        self.look_at_outputs(0);
-        Ok(frames)
-    }
-
-    /// Keeps every slot busy; frames and seconds.
-    pub(crate) fn throughput(&mut self, seconds: f64) -> Result<(u64, f64), MeasureError> {
-        let slots = self.session.slots();
-        for slot in 0..slots {
-            self.load(slot);
-            self.session.submit(slot)?;
+            self.timed(Phase::Warmup, round)?;
         }
         let begun = now_ns();
         let deadline = begun + (seconds * 1e9) as u64;
-        let mut done = 0u64;
-        let mut slot = 0;
-        loop {
-            self.session.collect(slot)?;
-            self.decode(slot)?;
-            done += self.batch as u64;
-            if now_ns() >= deadline {
-                break;
-            }
-            self.load(slot);
+        let mut frames = 0;
+        let mut now = begun;
+        while now < deadline && max_samples.is_none_or(|max| frames < max) && !self.ring.asked_to_stop() {
+            self.timed(Phase::Steady, round)?;
+            frames += 1;
+            now = now_ns();
+        }
+        self.look_at_outputs(0);
+        Ok((frames, (now - begun) as f64 / 1e9))
+    }
+
+    /// Keeps every slot busy; frames and seconds, from the first call's start to the last call's end.
+    pub(crate) fn throughput(&mut self, seconds: f64) -> Result<(u64, f64), MeasureError> {
+        let slots = self.session.slots();
+        let begun = now_ns();
+        let deadline = begun + (seconds * 1e9) as u64;
+        let mut started = vec![(0, 0); slots];
+        for (slot, started) in started.iter_mut().enumerate() {
+            *started = (now_ns(), self.load(slot));
             self.session.submit(slot)?;
+        }
+        let mut calls = 0u64;
+        let mut slot = 0;
+        let mut open = slots;
+        while open > 0 {
+            let timing = self.session.collect(slot)?;
+            let detections = self.decode(slot)?;
+            calls += 1;
+            let now = now_ns();
+            let (start, frame) = started[slot];
+            // Latency here is with others in flight; it is kept apart by its phase.
+            self.ring.push(&sample(Phase::Throughput, 0, frame, detections, [start, now], timing, None, None));
+            let enough = calls >= CALLS_PER_SLOT * slots as u64 && now >= deadline;
+            if enough || self.ring.asked_to_stop() {
+                open -= 1;
+            } else {
+                started[slot] = (now, self.load(slot));
+                self.session.submit(slot)?;
+            }
             slot = (slot + 1) % slots;
         }
-        let elapsed = (now_ns() - begun) as f64 / 1e9;
-        // The calls still in flight are not part of the figure, but their buffers must come home.
-        for other in (1..slots).map(|i| (slot + i) % slots) {
-            self.session.collect(other)?;
-        }
-        Ok((done, elapsed))
+        Ok((calls * self.batch as u64, (now_ns() - begun) as f64 / 1e9))
     }
 
     /// Looks for values that are not numbers, outside the clock.
@@ -237,6 +253,7 @@ impl Cell {
         self.load(0);
         self.session.run(0)?;
         self.look_at_outputs(0);
+        self.ring.beat();
         Ok(())
     }
 

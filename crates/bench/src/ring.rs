@@ -13,11 +13,14 @@ use prony_types::{Phase, Sample};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-/// First word of the memory; also guards against a descriptor that is something else.
-const MAGIC: u64 = 0x5052_4f4e_595f_5231;
-/// Words before the first slot: magic, samples written, and room to keep the counter on a cache line of its own.
-const HEADER_WORDS: usize = 16;
-const HEAD: usize = 8;
+/// Words before the first slot; each of the three in use is on a cache line of its own.
+const HEADER_WORDS: usize = 24;
+/// Samples written so far.
+const HEAD: usize = 0;
+/// Bumped by work that gives no samples, so that a long check is not taken for a hang.
+const BEATS: usize = 8;
+/// Set by the parent: end the loop you are in.
+const STOP: usize = 16;
 /// Words of a slot: start, phase and round, frame and detections, five parts, total, and padding.
 const SLOT_WORDS: usize = 10;
 /// Slots. At 100,000 samples a second the parent may sleep for over half a second.
@@ -74,9 +77,17 @@ impl RingWriter {
     /// Opens the ring behind an inherited descriptor and takes the descriptor over.
     pub fn inherit(fd: RawFd) -> Result<RingWriter, RingError> {
         let fd = adopt(fd)?;
-        let memory = Memory::map(fd)?;
-        memory.words()[0].store(MAGIC, Ordering::Relaxed);
-        Ok(RingWriter { memory, written: 0 })
+        Ok(RingWriter { memory: Memory::map(fd)?, written: 0 })
+    }
+
+    /// A sign of life beside samples.
+    pub fn beat(&self) {
+        self.memory.words()[BEATS].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the parent wants the loop to end. A load, no system call.
+    pub fn asked_to_stop(&self) -> bool {
+        self.memory.words()[STOP].load(Ordering::Relaxed) != 0
     }
 
     /// Appends a sample: stores only.
@@ -141,6 +152,16 @@ impl RingReader {
     /// Samples that were overwritten before they could be read.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Signs of life beside samples, so far.
+    pub fn beats(&self) -> u64 {
+        self.memory.words()[BEATS].load(Ordering::Relaxed)
+    }
+
+    /// Asks the worker to end the loop it is in.
+    pub fn ask_to_stop(&self) {
+        self.memory.words()[STOP].store(1, Ordering::Relaxed);
     }
 }
 
@@ -275,6 +296,17 @@ mod tests {
         assert_eq!(out.len() as u64 + reader.lost(), total);
         assert!(out.iter().all(|s| *s == sample(s.start_ns)));
         assert!(out.is_sorted_by_key(|s| s.start_ns));
+    }
+
+    #[test]
+    fn beats_and_the_wish_to_stop_cross_over() {
+        let (writer, reader) = pair();
+        assert!(!writer.asked_to_stop());
+        writer.beat();
+        writer.beat();
+        assert_eq!(reader.beats(), 2);
+        reader.ask_to_stop();
+        assert!(writer.asked_to_stop());
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! machine did at that time they share. The interval is therefore that of the paired logarithms of the rounds' medians (Student's
 //! t), and never narrower than what the samples within the rounds allow. A difference is only called one when the whole
 //! interval lies outside a region of practical equivalence: two processes of one binary differ by up to 2 % through
-//! memory layout alone, so less than that says nothing about the engines.
+//! memory layout alone, so less than that says nothing about the engines. And two cells are only called the same when the
+//! interval is narrow enough to leave no room for a difference that would matter: too little data is not sameness.
 
 use prony_types::{CellRecord, CellStatus, Comparison, Difference, Stage, Verdict};
 
@@ -14,32 +15,79 @@ use crate::student::t975;
 /// Ratios from 1/1.02 to 1.02 are the same for all practical purposes.
 pub const EQUIVALENCE: f64 = 1.02;
 
+/// An interval that reaches beyond 1/1.25 or 1.25 and shows no difference is too wide to tell anything: a quarter more or
+/// less time a frame decides which engine is shipped, and it could not be ruled out.
+pub const TELLING: f64 = 1.25;
+
 /// Rounds that both must have for a paired interval.
 const PAIRED_ROUNDS: usize = 3;
 
-/// Ratio of the overall medians (`cell` over `against`), its 95 % interval, and the word for it; `None` when one of the
-/// two has no samples. Durations by round, in nanoseconds; rounds are paired by index, an empty one is no pair.
-pub fn compare(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Option<(f64, [f64; 2], Difference)> {
+/// What the samples of two cells say about each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Contrast {
+    /// Ratio of the overall medians.
+    pub ratio: f64,
+    /// Its 95 % interval; absent where the samples are too few for one.
+    pub ci95: Option<[f64; 2]>,
+    /// Rounds that both have.
+    pub common_rounds: usize,
+    /// The word for it.
+    pub difference: Difference,
+}
+
+/// `cell` over `against`; `None` when one of the two has no samples. Durations by round, in nanoseconds; rounds are paired
+/// by index, an empty one is no pair.
+///
+/// `Same` is only said of an interval that lies within [`TELLING`], `NotComparable` where the data cannot tell.
+pub fn compare(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Option<Contrast> {
     let (all_cell, all_against) = (cell.concat(), against.concat());
-    let ratio = (median(&all_cell)? / median(&all_against)?).ln();
+    let ratio = median(&all_cell)? / median(&all_against)?;
+    let log_ratio = log_ratio(&all_cell, &all_against)?;
     let pairs: Vec<Pair> = cell.iter().zip(against).filter_map(|(c, a)| Pair::new(c, a)).collect();
-    let (lo, hi, shown) = if pairs.len() >= PAIRED_ROUNDS {
+    let (lo, hi, samples) = if pairs.len() >= PAIRED_ROUNDS {
         let (mean, half) = paired(&pairs);
-        (mean - half, mean + half, true)
+        (mean - half, mean + half, pairs.iter().fold([0, 0], |[c, a], p| [c + p.samples[0], a + p.samples[1]]))
     } else {
         let half = log_half_width(&all_cell).hypot(log_half_width(&all_against));
-        let enough = all_cell.len() >= CI_NEEDS && all_against.len() >= CI_NEEDS;
-        (ratio - half, ratio + half, enough)
+        (log_ratio - half, log_ratio + half, [all_cell.len(), all_against.len()])
     };
     // The ratio that is printed lies in the interval that is printed.
-    let (lo, hi) = (lo.min(ratio), hi.max(ratio));
-    let margin = EQUIVALENCE.ln();
+    let (lo, hi) = (lo.min(log_ratio), hi.max(log_ratio));
+    let shown = samples.iter().all(|&n| n >= CI_NEEDS);
+    let (margin, widest) = (EQUIVALENCE.ln(), TELLING.ln());
     let difference = match () {
-        () if shown && hi < -margin => Difference::Faster,
-        () if shown && lo > margin => Difference::Slower,
+        () if !shown => Difference::NotComparable,
+        () if hi < -margin => Difference::Faster,
+        () if lo > margin => Difference::Slower,
+        () if lo < -widest || hi > widest => Difference::NotComparable,
         () => Difference::Same,
     };
-    Some((ratio.exp(), [lo.exp(), hi.exp()], difference))
+    let ci95 = shown.then(|| [lo.exp().min(ratio), hi.exp().max(ratio)]);
+    Some(Contrast { ratio, ci95, common_rounds: pairs.len(), difference })
+}
+
+impl Contrast {
+    /// What the word rests on.
+    fn reason(&self) -> String {
+        let Contrast { ratio, common_rounds, .. } = *self;
+        let basis = if common_rounds >= PAIRED_ROUNDS {
+            format!("over {common_rounds} paired rounds")
+        } else {
+            format!(
+                "from the two medians alone, not measured in the same rounds ({common_rounds} in common, \
+                 {PAIRED_ROUNDS} are needed)"
+            )
+        };
+        let Some([lo, hi]) = self.ci95 else { return format!("too few samples to tell, {basis}") };
+        let figures = format!("{ratio:.3} times the median time, 95 % interval {lo:.3} to {hi:.3} {basis}");
+        match self.difference {
+            Difference::NotComparable => {
+                format!("the interval from {lo:.2} to {hi:.2} is too wide to tell, {basis}")
+            }
+            Difference::Same => format!("{figures}, which does not lie wholly beyond 2 %"),
+            Difference::Faster | Difference::Slower => figures,
+        }
+    }
 }
 
 /// One round of both cells.
@@ -48,12 +96,17 @@ struct Pair {
     log_ratio: f64,
     /// Its half width from the samples of this round alone.
     within: f64,
+    /// How many samples each has in it.
+    samples: [usize; 2],
 }
 
 impl Pair {
     fn new(cell: &[u64], against: &[u64]) -> Option<Pair> {
-        let log_ratio = (median(cell)? / median(against)?).ln();
-        Some(Pair { log_ratio, within: log_half_width(cell).hypot(log_half_width(against)) })
+        Some(Pair {
+            log_ratio: log_ratio(cell, against)?,
+            within: log_half_width(cell).hypot(log_half_width(against)),
+            samples: [cell.len(), against.len()],
+        })
     }
 }
 
@@ -66,6 +119,11 @@ fn paired(pairs: &[Pair]) -> (f64, f64) {
     let between = t975(pairs.len() - 1) * (variance / k).sqrt();
     let within = pairs.iter().map(|p| p.within.powi(2)).sum::<f64>().sqrt() / k;
     (mean, between.max(within))
+}
+
+/// A difference of logarithms and not the logarithm of a quotient: that of the cells swapped is its negative to the bit.
+fn log_ratio(cell: &[u64], against: &[u64]) -> Option<f64> {
+    Some(median(cell)?.ln() - median(against)?.ln())
 }
 
 /// Median in nanoseconds; a clock that read 0 counts as one nanosecond, because ratios need it.
@@ -134,21 +192,17 @@ fn against(cell: &CellRecord, anchor: &CellRecord, rounds: &[Vec<u64>], anchor_r
         comparison.reason = format!("not measured alike: {}", unlike.join("; "));
         return comparison;
     }
-    let Some((ratio, ci95, difference)) = compare(rounds, anchor_rounds) else {
+    let Some(contrast) = compare(rounds, anchor_rounds) else {
         comparison.reason = "the samples of one of the two are missing".into();
         return comparison;
     };
-    comparison.ratio = Some(ratio);
-    comparison.ci95 = Some(ci95);
-    comparison.difference = difference;
-    let pairs = rounds.iter().zip(anchor_rounds).filter(|(a, b)| !a.is_empty() && !b.is_empty()).count();
-    let [lo, hi] = ci95;
-    let interval =
-        format!("{ratio:.3} times the median time, 95 % interval {lo:.3} to {hi:.3} over {pairs} paired rounds");
-    comparison.reason = match difference {
-        Difference::Same => format!("{interval}, which does not lie wholly beyond 2 %"),
-        _ => interval,
-    };
+    comparison.difference = contrast.difference;
+    comparison.reason = contrast.reason();
+    // What cannot be told is not printed as a figure either.
+    if contrast.difference != Difference::NotComparable {
+        comparison.ratio = Some(contrast.ratio);
+        comparison.ci95 = contrast.ci95;
+    }
     comparison
 }
 

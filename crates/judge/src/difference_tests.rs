@@ -62,6 +62,7 @@ pub(crate) fn cell(id: &str, p50: f64) -> CellRecord {
             frames: 32,
             size: None,
             sha256: "f".into(),
+            resident_bytes: 29_491_200,
             skipped: Vec::new(),
         }),
         detections_per_frame: None,
@@ -85,14 +86,19 @@ fn rounds(level: f64, count: usize, seed: u64) -> Vec<Vec<u64>> {
     (0..count).map(|r| (0..150).map(|_| (level * sway(r) * (1.0 + 0.06 * noise())) as u64).collect()).collect()
 }
 
+fn word(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Difference {
+    compare(cell, against).unwrap().difference
+}
+
 #[test]
 fn a_difference_is_seen_through_a_sway_that_both_share() {
     // The machine sways by 20 %, the cells differ by 5 %: only pairing shows it.
     let (fast, slow) = (rounds(6e6, 8, 1), rounds(6.3e6, 8, 2));
-    let (ratio, [lo, hi], difference) = compare(&slow, &fast).unwrap();
-    assert_eq!(difference, Difference::Slower);
+    let Contrast { ratio, ci95, difference, common_rounds } = compare(&slow, &fast).unwrap();
+    assert_eq!((difference, common_rounds), (Difference::Slower, 8));
+    let [lo, hi] = ci95.unwrap();
     assert!((1.03..1.07).contains(&ratio) && lo <= ratio && ratio <= hi, "{ratio} {lo} {hi}");
-    assert_eq!(compare(&fast, &slow).unwrap().2, Difference::Faster);
+    assert_eq!(word(&fast, &slow), Difference::Faster);
 }
 
 #[test]
@@ -100,7 +106,7 @@ fn one_cell_measured_twice_is_the_same() {
     let mut wrong = 0;
     for seed in 0..200 {
         let (a, b) = (rounds(6e6, 6, seed * 2 + 1), rounds(6e6, 6, seed * 2 + 2));
-        wrong += u32::from(compare(&a, &b).unwrap().2 != Difference::Same);
+        wrong += u32::from(word(&a, &b) != Difference::Same);
     }
     assert_eq!(wrong, 0);
 }
@@ -108,24 +114,46 @@ fn one_cell_measured_twice_is_the_same() {
 #[test]
 fn less_than_two_percent_is_the_same_however_sure() {
     let exact = |ns: u64| vec![vec![ns; 500]; 10];
-    let (ratio, _, difference) = compare(&exact(1_015_000), &exact(1_000_000)).unwrap();
-    assert_eq!((ratio, difference), (1.015, Difference::Same));
-    assert_eq!(compare(&exact(1_025_000), &exact(1_000_000)).unwrap().2, Difference::Slower);
-    assert_eq!(compare(&exact(1_000_000), &exact(1_025_000)).unwrap().2, Difference::Faster);
+    let contrast = compare(&exact(1_015_000), &exact(1_000_000)).unwrap();
+    assert_eq!((contrast.ratio, contrast.difference), (1.015, Difference::Same));
+    assert_eq!(word(&exact(1_025_000), &exact(1_000_000)), Difference::Slower);
+    assert_eq!(word(&exact(1_000_000), &exact(1_025_000)), Difference::Faster);
 }
 
 #[test]
 fn rounds_that_disagree_show_nothing() {
     let at = |levels: [u64; 4]| levels.map(|ns| vec![ns; 200]).to_vec();
-    let (_, [lo, hi], difference) = compare(&at([110, 80, 112, 85]), &at([100, 100, 100, 100])).unwrap();
-    assert_eq!(difference, Difference::Same);
-    assert!(lo < 0.9 && hi > 1.05, "{lo} {hi}");
+    // A little: no difference that would matter is left. A lot: anything is.
+    let little = compare(&at([105, 92, 104, 96]), &at([100, 100, 100, 100])).unwrap();
+    assert_eq!(little.difference, Difference::Same, "{little:?}");
+    let lot = compare(&at([110, 80, 112, 85]), &at([100, 100, 100, 100])).unwrap();
+    let [lo, hi] = lot.ci95.unwrap();
+    assert!(lo < 1.0 / TELLING && hi > 1.05, "{lo} {hi}");
+    assert_eq!(lot.difference, Difference::NotComparable);
+    let words = format!("the interval from {lo:.2} to {hi:.2} is too wide to tell, over 4 paired rounds");
+    assert_eq!(lot.reason(), words);
+}
+
+#[test]
+fn an_interval_too_wide_on_one_side_is_not_sameness() {
+    // From "the same" to a third slower, and its inverse.
+    let (slow, even) = ([100, 118, 131, 108].map(|ns| vec![ns; 200]), [100; 4].map(|ns| vec![ns; 200]));
+    for (cell, against) in [(&slow, &even), (&even, &slow)] {
+        let contrast = compare(cell, against).unwrap();
+        let [lo, hi] = contrast.ci95.unwrap();
+        assert!((lo > 1.0 / TELLING) != (hi < TELLING), "{lo} {hi}");
+        assert_eq!(contrast.difference, Difference::NotComparable);
+    }
+    // However wide: what lies wholly beyond is a difference.
+    let far = [200, 300, 260, 220].map(|ns| vec![ns; 200]);
+    assert_eq!(word(&far, &even), Difference::Slower);
 }
 
 #[test]
 fn rounds_that_agree_by_chance_do_not_hide_the_noise_within_them() {
     let wide = |level: u64| vec![(0..9).map(|i| level / 100 * (80 + 5 * (i * 4 % 9))).collect::<Vec<u64>>(); 3];
-    let (ratio, [lo, hi], difference) = compare(&wide(1_100_000), &wide(1_000_000)).unwrap();
+    let Contrast { ratio, ci95, difference, .. } = compare(&wide(1_100_000), &wide(1_000_000)).unwrap();
+    let [lo, hi] = ci95.unwrap();
     assert_eq!(difference, Difference::Same);
     assert!((ratio - 1.1).abs() < 1e-9 && lo < 1.02 && hi > 1.15, "{ratio} {lo} {hi}");
 }
@@ -133,19 +161,37 @@ fn rounds_that_agree_by_chance_do_not_hide_the_noise_within_them() {
 #[test]
 fn with_few_rounds_the_intervals_of_the_medians_decide() {
     let one = |level: u64| vec![(0..300u64).map(|i| level + i * 7_919 % 1_000).collect::<Vec<_>>()];
-    assert_eq!(compare(&one(110_000), &one(100_000)).unwrap().2, Difference::Slower);
-    assert_eq!(compare(&one(101_000), &one(100_000)).unwrap().2, Difference::Same);
-    // Three samples cannot show anything, however far apart they are.
-    assert_eq!(compare(&[vec![900, 910, 920]], &[vec![100; 300]]).unwrap().2, Difference::Same);
+    let slower = compare(&one(110_000), &one(100_000)).unwrap();
+    assert_eq!(slower.difference, Difference::Slower);
+    let basis = "from the two medians alone, not measured in the same rounds (1 in common, 3 are needed)";
+    assert!(slower.reason().ends_with(basis), "{}", slower.reason());
+    assert_eq!(word(&one(101_000), &one(100_000)), Difference::Same);
     assert_eq!(compare(&[], &one(1)), None);
     assert_eq!(compare(&[vec![]], &one(1)), None);
+}
+
+#[test]
+fn too_few_samples_are_not_sameness() {
+    // Three samples cannot show anything, however far apart or close they are; nor can one a round.
+    for (cell, against) in [
+        (vec![vec![900, 910, 920]], vec![vec![100; 300]]),
+        (vec![vec![100; 5]], vec![vec![100; 300]]),
+        (vec![vec![100]; 5], vec![vec![100; 60]; 5]),
+    ] {
+        for contrast in [compare(&cell, &against).unwrap(), compare(&against, &cell).unwrap()] {
+            assert_eq!((contrast.difference, contrast.ci95), (Difference::NotComparable, None));
+            assert!(contrast.reason().starts_with("too few samples to tell, "), "{}", contrast.reason());
+        }
+    }
+    assert_eq!(word(&vec![vec![100; 2]; 3], &vec![vec![100; 2]; 3]), Difference::Same);
 }
 
 #[test]
 fn a_missed_round_is_no_pair() {
     let (mut a, b) = (rounds(6e6, 5, 3), rounds(6e6, 5, 4));
     a[2].clear();
-    assert_eq!(compare(&a, &b).unwrap().2, Difference::Same);
+    let contrast = compare(&a, &b).unwrap();
+    assert_eq!((contrast.difference, contrast.common_rounds), (Difference::Same, 4));
 }
 
 fn by_id(id: &str) -> Vec<Vec<u64>> {
@@ -200,6 +246,14 @@ fn a_cell_with_wrong_outputs_is_no_measure_for_the_others() {
 }
 
 #[test]
+fn what_the_data_cannot_tell_has_a_reason_and_no_figures() {
+    let few = |id: &str| if id == "a" { vec![vec![8_000_000; 2]; 2] } else { by_id(id) };
+    let found = comparisons(&[cell("a", 8.0), cell("b", 6.0)], &few);
+    assert_eq!((found[0].difference, found[0].ratio, found[0].ci95), (Difference::NotComparable, None, None));
+    assert!(found[0].reason.starts_with("too few samples to tell, from the two medians alone"), "{}", found[0].reason);
+}
+
+#[test]
 fn missing_samples_are_told() {
     let found = comparisons(&[cell("a", 8.0), cell("gone", 6.0)], &by_id);
     assert_eq!(found[0].difference, Difference::NotComparable);
@@ -210,13 +264,33 @@ fn some_rounds() -> impl Strategy<Value = Vec<Vec<u64>>> {
     prop::collection::vec(prop::collection::vec(1u64..10_000_000, 0..40), 1..8)
 }
 
+/// What a measurement gives: at least three rounds, samples that lie within a tenth of a level, enough of them.
+fn measured_rounds() -> impl Strategy<Value = Vec<Vec<u64>>> {
+    let round = |level: u64| prop::collection::vec(level - level / 10..=level + level / 10, 6..40);
+    (1_000u64..10_000_000).prop_flat_map(move |level| prop::collection::vec(round(level), 3..8))
+}
+
 proptest! {
     #[test]
-    fn a_cell_is_the_same_as_itself(cell in some_rounds()) {
-        if let Some((ratio, [lo, hi], difference)) = compare(&cell, &cell) {
-            prop_assert_eq!(difference, Difference::Same);
+    fn a_measured_cell_is_the_same_as_itself(cell in measured_rounds()) {
+        let contrast = compare(&cell, &cell).unwrap();
+        prop_assert_eq!(contrast.difference, Difference::Same);
+    }
+
+    #[test]
+    fn no_cell_differs_from_itself(cell in some_rounds()) {
+        if let Some(Contrast { ratio, ci95, difference, .. }) = compare(&cell, &cell) {
+            prop_assert!(matches!(difference, Difference::Same | Difference::NotComparable));
             prop_assert_eq!(ratio, 1.0);
-            prop_assert!(lo <= 1.0 && 1.0 <= hi);
+            prop_assert!(ci95.is_none_or(|[lo, hi]| lo <= 1.0 && 1.0 <= hi));
+        }
+    }
+
+    #[test]
+    fn same_leaves_no_room_for_a_difference_that_matters(a in measured_rounds(), b in some_rounds()) {
+        if let Some(Contrast { ci95, difference: Difference::Same, .. }) = compare(&a, &b) {
+            let [lo, hi] = ci95.expect("nothing is the same without an interval");
+            prop_assert!(1.0 / TELLING <= lo && hi <= TELLING);
         }
     }
 
@@ -224,15 +298,19 @@ proptest! {
     fn the_other_way_round_is_the_inverse(a in some_rounds(), b in some_rounds()) {
         let (ahead, back) = (compare(&a, &b), compare(&b, &a));
         prop_assert_eq!(ahead.is_some(), back.is_some());
-        if let (Some((r, [lo, hi], d)), Some((s, [slo, shi], e))) = (ahead, back) {
+        if let (Some(ahead), Some(back)) = (ahead, back) {
             let inverse = |x: f64, y: f64| (x * y - 1.0).abs() < 1e-9;
-            prop_assert!(inverse(r, s) && inverse(lo, shi) && inverse(hi, slo));
-            let swapped = match d {
+            prop_assert!(inverse(ahead.ratio, back.ratio));
+            prop_assert_eq!(ahead.ci95.is_some(), back.ci95.is_some());
+            if let (Some([lo, hi]), Some([back_lo, back_hi])) = (ahead.ci95, back.ci95) {
+                prop_assert!(inverse(lo, back_hi) && inverse(hi, back_lo));
+            }
+            let swapped = match ahead.difference {
                 Difference::Faster => Difference::Slower,
                 Difference::Slower => Difference::Faster,
                 other => other,
             };
-            prop_assert_eq!(swapped, e);
+            prop_assert_eq!(swapped, back.difference);
         }
     }
 }

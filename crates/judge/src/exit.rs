@@ -101,4 +101,18 @@ mod tests {
         assert_eq!(exit_code(&[failed], &specs, &gates, false, true), ExitCode::Interrupted);
         assert_eq!(code(with(CellStatus::Interrupted, None), false, false), ExitCode::Interrupted);
     }
+
+    #[test]
+    fn a_cell_each_of_wrong_failed_and_interrupted_is_130_then_1_then_3() {
+        let named = |id: &str, status, verdict| CellRecord { id: id.into(), ..with(status, verdict) };
+        let cells = [
+            named("a", CellStatus::Completed, Some(Verdict::WrongOutput)),
+            named("b", CellStatus::Failed, None),
+            named("c", CellStatus::Interrupted, Some(Verdict::Valid)),
+        ];
+        let specs = ["a", "b", "c"].map(|id| spec(id, true));
+        let first = |n: usize| u8::from(exit_code(&cells[..n], &specs[..n], &[], false, false));
+        assert_eq!([first(3), first(2), first(1)], [130, 1, 3]);
+        assert_eq!(exit_code(&cells[..2], &specs, &[], true, true), ExitCode::Interrupted, "whatever is missing");
+    }
 }

@@ -16,9 +16,9 @@ mod student;
 mod telemetry;
 pub mod verdict;
 
-pub use difference::{EQUIVALENCE, compare, comparisons};
+pub use difference::{Contrast, EQUIVALENCE, TELLING, compare, comparisons};
 pub use exit::exit_code;
 pub use phase::{by_round, detections_per_frame, latency, phases, round_p50_ms};
 pub use recommendation::recommend;
 pub use telemetry::{lowest_available_mib, temp_range};
-pub use verdict::{Evidence, judge};
+pub use verdict::{Evidence, NOTE, is_note, judge};

@@ -3,6 +3,7 @@
 use prony_types::{CellRecord, CellStatus, Comparison, Difference, Recommendation, Stage, Verdict};
 
 use crate::difference::{frame_ms, models};
+use crate::verdict::is_note;
 
 /// Backends that can be added to the embedded one, as an engineer would look for them.
 const TO_INSTALL: &str = "ONNX Runtime or OpenVINO";
@@ -36,7 +37,9 @@ fn choose(ranked: &[&CellRecord], comparisons: &[Comparison]) -> Recommendation 
         format!("Ship {name} on {}: {figures}; {}.", engine(best), beside(best, ranked, comparisons))
     } else {
         let verdict = best.verdict.unwrap_or(Verdict::Unknown);
-        let why = best.verdict_reasons.first().map_or(String::new(), |r| format!(" ({r})"));
+        // What is only to be known is no caveat.
+        let objection = best.verdict_reasons.iter().find(|r| !is_note(r));
+        let why = objection.map_or(String::new(), |r| format!(" ({r})"));
         let engine = engine(best);
         match verdict {
             Verdict::WrongOutput => format!("Ship nothing yet of {name}: its outputs on {engine} are wrong{why}."),

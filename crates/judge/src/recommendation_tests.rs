@@ -66,6 +66,18 @@ fn with_none_valid_the_best_comes_with_its_caveat() {
 }
 
 #[test]
+fn a_note_is_never_the_caveat() {
+    let mut unstable = cell("u", 3.0);
+    unstable.verdict = Some(Verdict::Unstable);
+    unstable.verdict_reasons = vec!["note: warm-up was fixed".into(), "rounds differ by 14 %".into()];
+    let got = only(std::slice::from_ref(&unstable), &[]);
+    assert!(got.text.contains("unstable (rounds differ by 14 %);") && !got.text.contains("note"), "{}", got.text);
+    unstable.verdict_reasons.pop();
+    let got = only(&[unstable], &[]);
+    assert!(got.text.contains("but it is unstable; measure again"), "{}", got.text);
+}
+
+#[test]
 fn wrong_outputs_are_never_recommended() {
     let mut wrong = cell("w", 3.0);
     wrong.verdict = Some(Verdict::WrongOutput);

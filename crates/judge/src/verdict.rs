@@ -1,7 +1,7 @@
 //! Whether a measurement can be trusted, and why not.
 //!
-//! Every rule that fires adds a sentence; the gravest decides the word. A sentence that comes with `valid` is
-//! something to know, not an objection.
+//! Every rule that fires adds a sentence; the gravest decides the word. A sentence whose own word is `valid` is
+//! something to know and no objection: it starts with [`NOTE`] and stands last, whatever the verdict is.
 
 use prony_types::{Agreement, BudgetSpec, OutputCheck, StageStats, Telemetry, Verdict};
 
@@ -22,7 +22,10 @@ pub const ROUND_DRIFT: f64 = 0.05;
 /// Largest fall of the clock under load.
 pub const CLOCK_FALL: f64 = 0.15;
 
-/// Note of a valid cell on a machine without sensors.
+/// How a sentence starts that is something to know and no objection.
+pub const NOTE: &str = "note: ";
+
+/// Said of a machine without sensors, as a note.
 pub const NO_SENSOR: &str = "no frequency or temperature sensor can be read here, so throttling could not be ruled out";
 
 /// All that is known about one completed cell.
@@ -50,7 +53,7 @@ pub struct Evidence<'a> {
     pub batch: u32,
 }
 
-/// The verdict and its reasons, gravest first.
+/// The verdict and its reasons, gravest first; notes, which start with [`NOTE`], come last.
 pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     let mut findings = Vec::new();
     outputs(evidence, &mut findings);
@@ -61,7 +64,13 @@ pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     // Stable, so within one word the order of the rules stays.
     findings.sort_by_key(|(verdict, _)| std::cmp::Reverse(*verdict));
     let verdict = findings.first().map_or(Verdict::Valid, |(verdict, _)| *verdict);
-    (verdict, findings.into_iter().map(|(_, reason)| reason).collect())
+    let told = |(verdict, reason)| if verdict == Verdict::Valid { format!("{NOTE}{reason}") } else { reason };
+    (verdict, findings.into_iter().map(told).collect())
+}
+
+/// Whether a reason is something to know and no objection.
+pub fn is_note(reason: &str) -> bool {
+    reason.starts_with(NOTE)
 }
 
 type Findings = Vec<(Verdict, String)>;
@@ -81,7 +90,10 @@ fn outputs(evidence: &Evidence<'_>, findings: &mut Findings) {
         }
     }
     let Some(agreement) = evidence.agreement else { return };
-    for (what, tensor) in [("boxes", agreement.boxes), ("scores", agreement.scores)] {
+    // Without a head the values have no meaning of their own, and all of them are held in `boxes`.
+    let headless = agreement.scores.is_none() && agreement.matched_boxes.is_none();
+    let first = if headless { "outputs" } else { "boxes" };
+    for (what, tensor) in [(first, agreement.boxes), ("scores", agreement.scores)] {
         // Written so that a NaN is below the bound too.
         if let Some(tensor) = tensor.filter(|t| !matches!(t.cosine.partial_cmp(&MIN_COSINE), Some(o) if o.is_ge())) {
             let (cosine, reference) = (tensor.cosine, &agreement.reference);

@@ -93,6 +93,19 @@ fn a_zeroed_score_tensor_is_wrong_even_with_perfect_boxes() {
 }
 
 #[test]
+fn outputs_without_a_head_are_not_called_boxes() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let far = TensorAgreement { cosine: 0.5, max_abs: 1.0, sqnr_db: None };
+    let headless = Agreement { reference: "fp32".into(), boxes: Some(far), scores: None, matched_boxes: None };
+    let of = |agreement: &Agreement| judge(&Evidence { agreement: Some(agreement), ..evidence(&stats, &telemetry) }).1;
+    assert_eq!(of(&headless), ["cosine of outputs is 0.5000 against fp32, below 0.999"]);
+    let boxes = ["cosine of boxes is 0.5000 against fp32, below 0.999"];
+    assert_eq!(of(&Agreement { matched_boxes: Some(1.0), ..headless.clone() }), boxes);
+    let near = TensorAgreement { cosine: 1.0, ..far };
+    assert_eq!(of(&Agreement { scores: Some(near), ..headless }), boxes);
+}
+
+#[test]
 fn throttling_is_seen_in_the_counter_and_in_the_clock() {
     let stats = calm();
     let mut counted = readings(|_| 3_000_000);
@@ -149,7 +162,7 @@ fn a_steady_state_must_be_reached_unless_warm_up_was_fixed() {
     let budget = BudgetSpec { warmup_s: Some(2.0), ..BUDGET };
     let (verdict, reasons) = judge(&Evidence { warmup_fixed: true, budget: &budget, ..unsettled });
     assert_eq!((verdict, reasons.len()), (Verdict::Valid, 1));
-    assert!(reasons[0].contains("fixed at 2 s"), "{reasons:?}");
+    assert!(reasons[0].starts_with("note: warm-up was fixed at 2 s"), "{reasons:?}");
 }
 
 #[test]
@@ -162,7 +175,7 @@ fn too_few_or_too_wide_is_undersampled() {
     assert_eq!(of(&with_width(0.051)).0, Verdict::Undersampled);
     let (verdict, reasons) = of(&with_width(0.03));
     assert_eq!(verdict, Verdict::Valid);
-    assert_eq!(reasons, ["the median is known within 3.0 %, wider than 1 %"]);
+    assert_eq!(reasons, ["note: the median is known within 3.0 %, wider than 1 %"]);
     assert!(of(&with_width(0.009)).1.is_empty());
     let calm = calm();
     assert_eq!(judge(&Evidence { stats: None, ..evidence(&calm, &telemetry) }).0, Verdict::Undersampled);
@@ -185,9 +198,10 @@ fn what_could_not_be_read_is_unknown() {
 fn a_machine_without_sensors_is_valid_and_says_so() {
     let stats = calm();
     let bare = [Telemetry { cpu_percent: Some(50.0), ..Telemetry::default() }];
-    assert_eq!(judge(&evidence(&stats, &bare)), (Verdict::Valid, vec![NO_SENSOR.to_owned()]));
+    assert_eq!(judge(&evidence(&stats, &bare)), (Verdict::Valid, vec![format!("note: {NO_SENSOR}")]));
     let (verdict, reasons) = judge(&evidence(&stats, &[]));
     assert_eq!((verdict, reasons.len()), (Verdict::Valid, 1));
+    assert!(reasons[0].starts_with("note: no sensor was read"), "{reasons:?}");
 }
 
 #[test]
@@ -199,4 +213,20 @@ fn the_gravest_decides_and_all_are_told() {
     assert_eq!(verdict, Verdict::WrongOutput);
     assert_eq!(reasons.len(), 5, "{reasons:?}");
     assert!(reasons[0].contains("same frame") && reasons[1].contains("steady") && reasons[2].contains("too few"));
+}
+
+#[test]
+fn under_an_objection_notes_stand_last_and_can_be_told_apart() {
+    let stats = StageStats { ci95: Some([5.82, 6.18]), p50: 6.0, ..calm() };
+    let budget = BudgetSpec { warmup_s: Some(2.0), ..BUDGET };
+    let (verdict, reasons) = judge(&Evidence {
+        warmup_fixed: true,
+        budget: &budget,
+        lost_samples: 4,
+        round_p50_ms: &[6.0, 6.7, 6.1],
+        ..evidence(&stats, &[])
+    });
+    assert_eq!(verdict, Verdict::Unstable);
+    let notes: Vec<bool> = reasons.iter().map(|r| is_note(r)).collect();
+    assert_eq!(notes, [false, false, true, true, true], "{reasons:?}");
 }

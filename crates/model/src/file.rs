@@ -1,11 +1,10 @@
 //! A model file in memory: its bytes, its identity and what it says about itself.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use prony_types::{ModelInfo, ModelSource, SceneKind};
+use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::{builtin, info};
@@ -44,7 +43,7 @@ pub enum ModelError {
 #[derive(Clone, Debug)]
 pub struct ModelFile {
     /// The whole file.
-    pub bytes: Cow<'static, [u8]>,
+    pub bytes: Bytes,
     /// SHA-256 of the bytes, in hex.
     pub sha256: String,
     /// What it says about itself.
@@ -64,29 +63,34 @@ impl ModelFile {
 
     /// One of the detectors inside the binary.
     pub fn builtin(kind: SceneKind) -> Result<ModelFile, ModelError> {
-        ModelFile::parse(&format!("builtin-{kind}"), Cow::Borrowed(builtin(kind)), None)
+        ModelFile::parse(&format!("builtin-{kind}"), Bytes::from_static(builtin(kind)), None)
     }
 
     /// Reads a file.
     pub fn read(path: &Path) -> Result<ModelFile, ModelError> {
         let unreadable = |reason| ModelError::Unreadable { path: path.to_owned(), reason };
-        let mut bytes = Vec::new();
-        let mut file = std::fs::File::open(path).map_err(unreadable)?;
-        let kind = file.metadata().map_err(unreadable)?;
-        if !kind.is_file() {
+        // Asked before opening: a pipe would block there.
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(unreadable(std::io::Error::other("it is not a regular file")));
         }
-        file.read_to_end(&mut bytes).map_err(unreadable)?;
-        ModelFile::parse(&path.display().to_string(), Cow::Owned(bytes), Some(path.to_owned()))
+        let bytes = std::fs::read(path).map_err(unreadable)?;
+        ModelFile::parse(&path.display().to_string(), bytes.into(), Some(path.to_owned()))
     }
 
-    fn parse(name: &str, bytes: Cow<'static, [u8]>, path: Option<PathBuf>) -> Result<ModelFile, ModelError> {
+    fn parse(name: &str, bytes: Bytes, path: Option<PathBuf>) -> Result<ModelFile, ModelError> {
         if let Some(kind) = foreign_kind(&bytes, path.as_deref()) {
             return Err(ModelError::Unsupported { name: name.to_owned(), kind });
         }
         let info = info::read(&bytes).map_err(|reason| ModelError::NotOnnx { name: name.to_owned(), reason })?;
         let sha256 = sha256_hex(&bytes);
         Ok(ModelFile { bytes, sha256, info, path })
+    }
+
+    /// Lets go of the bytes where they can be read again from the file.
+    pub fn forget_bytes_on_disk(&mut self) {
+        if self.path.is_some() {
+            self.bytes = Bytes::new();
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! From options to a plan in which everything is decided. What is wrong is said here, before anything runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -18,6 +18,9 @@ use crate::options::{BenchOptions, Seconds};
 const LIMIT_S: f64 = 20.0;
 /// Distinct frames kept resident, so that caches and NMS see real variety.
 const FRAMES: u32 = 32;
+
+const NO_IMAGES: &str =
+    "a model that is not a detector takes no --source; give its tensors with --input x.npz, or nothing for random ones";
 
 /// A plan, and what is already known about cells that will not run.
 #[derive(Debug)]
@@ -64,6 +67,17 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
         }
         head => head.unwrap_or(HeadChoice::Auto),
     };
+    if head == HeadChoice::None {
+        let boxes = [
+            ("--conf", options.conf.is_some()),
+            ("--iou", options.iou.is_some()),
+            ("--max-det", options.max_det.is_some()),
+        ];
+        if let Some((flag, _)) = boxes.into_iter().find(|&(_, given)| given) {
+            bail!("{flag} is about boxes; it does not go with a model that has no head");
+        }
+        ensure!(!matches!(input.source, SourceSpec::Dir(_)), "{NO_IMAGES}");
+    }
 
     let mut names = options.models;
     if names.is_empty() {
@@ -82,7 +96,10 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
                 let (spec, fate) = match &model {
                     Ok((spec, info)) => {
                         let head = classifier_has_no_head(head, info);
-                        let imgsz = image_size(&options.imgsz.map(|size| size.0), head, info);
+                        let imgsz = match (&input.source, head) {
+                            (SourceSpec::Dir(_), HeadChoice::None) => Err(NO_IMAGES.to_owned()),
+                            _ => image_size(&options.imgsz.map(|size| size.0), head, info),
+                        };
                         let able = backend(backend_name).supports(precision);
                         let named = if precisions_named { true } else { backends_named };
                         let fate = match (&imgsz, able) {
@@ -183,7 +200,7 @@ fn source(options: &BenchOptions) -> anyhow::Result<SourceSpec> {
         let known = path.extension().is_some_and(|e| e == "npy" || e == "npz");
         ensure!(known, "--input {} must end in .npy or .npz", path.display());
         std::fs::metadata(path).with_context(|| format!("cannot read --input {}", path.display()))?;
-        return Ok(SourceSpec::Tensor(path.clone()));
+        return Ok(SourceSpec::Tensor(std::path::absolute(path)?));
     }
     match &options.source {
         None => Ok(SourceSpec::Scenes),
@@ -286,6 +303,27 @@ fn make_ids_unique(cells: &mut [CellSpec]) {
             cell.id = format!("{id}#{}", nth + 1);
         }
     }
+    // Two ids may still share a folder: `a+b` and `a_b`.
+    let mut slugs = BTreeSet::new();
+    for cell in cells {
+        if !slugs.insert(cell.slug()) {
+            cell.id = format!("{}@{}", cell.id, &sha256_hex(cell.id.as_bytes())[..6]);
+            slugs.insert(cell.slug());
+        }
+    }
+}
+
+/// Why a cell of an earlier run cannot run now either, if so.
+pub(crate) fn fate_again(spec: &CellSpec, earlier: CellStatus) -> Option<Fate> {
+    let status = if earlier == CellStatus::Skipped { CellStatus::Skipped } else { CellStatus::Failed };
+    let reason = match ModelFile::open(&spec.model.source) {
+        Err(error) => error.to_string(),
+        Ok(_) if spec.model.sha256.is_empty() => {
+            "the model could not be read when the run began; start a new run".to_owned()
+        }
+        Ok(_) => backend(spec.backend).supports(spec.precision).err()?,
+    };
+    Some(Fate { status, reason })
 }
 
 #[cfg(test)]
@@ -312,6 +350,31 @@ mod tests {
     fn the_same_cell_twice_gets_a_number() {
         let resolved = resolve(options(&["builtin-rgb", "builtin-rgb"])).unwrap();
         assert_eq!(ids(&resolved), ["builtin-rgb:rten:fp32", "builtin-rgb:rten:fp32#2"]);
+    }
+
+    #[test]
+    fn two_names_that_look_alike_do_not_share_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = |name: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, prony_model::builtin(SceneKind::Rgb)).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let asked = BenchOptions { models: vec![model("a+b.onnx"), model("a_b.onnx")], ..BenchOptions::default() };
+        let cells = resolve(asked).unwrap().plan.cells;
+        assert_ne!(cells[0].slug(), cells[1].slug());
+    }
+
+    #[test]
+    fn a_flag_that_would_be_ignored_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let scene = prony_source::scenes::scene(SceneKind::Rgb, 1, 0);
+        std::fs::write(dir.path().join("a.png"), prony_source::png::encode_png(&scene.image).unwrap()).unwrap();
+        let none = || BenchOptions { head: Some(HeadChoice::None), ..options(&["builtin-rgb"]) };
+        let with_images = BenchOptions { source: Some(dir.path().to_owned()), ..none() };
+        assert!(resolve(with_images).unwrap_err().to_string().contains("--source"));
+        let with_conf = BenchOptions { conf: Some(0.5), ..none() };
+        assert!(resolve(with_conf).unwrap_err().to_string().contains("--conf"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One execution of a plan: workers, their rounds, and a record that is on disk after every step.
 
+mod cell;
 mod files;
 mod fold;
 mod interrupt;
@@ -10,6 +11,7 @@ mod schedule;
 mod sensors;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -17,10 +19,11 @@ use anyhow::Context as _;
 use prony_bench::now_ns;
 use prony_judge as judge;
 use prony_types::{
-    CellRecord, CellSpec, CellStatus, Command, Event, EventKind, ExitCode, MeasureJob, MemorySafety, Phase, Plan,
-    RunInfo, RunRecord, SCHEMA, Telemetry, WORKER_PROTOCOL,
+    CellRecord, CellStatus, Command, Event, EventKind, FailureKind, MeasureJob, MemorySafety, Plan, RunInfo, RunRecord,
+    SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
 };
 
+use self::cell::{Doing, RunCell};
 pub(crate) use self::files::{Files, pictures, utc_stamp};
 use self::fold::CellFold;
 pub(crate) use self::interrupt::Interrupt;
@@ -36,6 +39,8 @@ use crate::resolve::Fate;
 /// How often the parent looks at the ring and the clock while a worker is timed. It costs a worker's core a few
 /// microseconds each time.
 const TICK: Duration = Duration::from_millis(100);
+/// How often the record on disk gets the figures of cells that are not done yet.
+const PUBLISH_EVERY: Duration = Duration::from_secs(5);
 
 /// A run under way.
 pub(crate) struct Run {
@@ -44,27 +49,16 @@ pub(crate) struct Run {
     files: Files,
     progress: Progress,
     interrupt: Interrupt,
+    told_to_stop: bool,
     sensors: Sensors,
     messages: Receiver<Message>,
     sender: Sender<Message>,
     telemetry: Vec<Telemetry>,
+    /// Of earlier sittings: how long they took, and the least memory they saw.
     earlier_s: f64,
+    earlier_lowest_mib: Option<f64>,
     begun: Instant,
-}
-
-struct RunCell {
-    spec: CellSpec,
-    fold: CellFold,
-    worker: Option<Worker>,
-    /// Last time it said something or a sample came.
-    alive: Instant,
-    /// Samples that are in `samples.csv` already.
-    logged: usize,
-    /// Seconds of finished rounds.
-    measured_s: f64,
-    rounds: u32,
-    /// What it was last told to do, for the cause of death.
-    doing: &'static str,
+    published: Instant,
 }
 
 /// How waiting for a worker ended.
@@ -78,17 +72,24 @@ enum Waited {
 pub(crate) struct Beginning {
     pub(crate) info: RunInfo,
     pub(crate) plan: Plan,
-    pub(crate) fates: std::collections::BTreeMap<String, Fate>,
+    pub(crate) fates: BTreeMap<String, Fate>,
     /// Cells of an earlier sitting: those that are completed stay as they are.
     pub(crate) earlier: Option<RunRecord>,
     pub(crate) loudness: Loudness,
+}
+
+/// What a run ends with.
+pub(crate) struct Ending {
+    pub(crate) record: RunRecord,
+    pub(crate) files: Files,
+    /// Every cell failed because its model or input cannot be used: nothing ran.
+    pub(crate) nothing_ran: bool,
 }
 
 impl Run {
     pub(crate) fn new(begin: Beginning, files: Files, interrupt: Interrupt) -> anyhow::Result<Run> {
         let Beginning { info, plan, fates, earlier, loudness } = begin;
         let (sender, messages) = channel();
-        let sensors = Sensors::start(sender.clone());
         let ids: Vec<String> = plan.cells.iter().map(|cell| cell.id.clone()).collect();
         let mut earlier_samples = match &earlier {
             Some(_) => files.read_samples()?,
@@ -97,38 +98,22 @@ impl Run {
         let mut cells = Vec::new();
         for spec in &plan.cells {
             let before = earlier.as_ref().and_then(|run| run.cells.iter().find(|cell| cell.id == spec.id));
-            let fold = match before {
+            let mut fold = match before {
                 Some(record) if record.status == CellStatus::Completed => {
                     let mine = earlier_samples.extract_if(.., |(id, _)| *id == spec.id).map(|(_, sample)| sample);
                     CellFold::finished(record.clone(), mine.collect())
                 }
                 before => CellFold::new(spec, before.map_or(1, |record| record.attempt + 1)),
             };
-            let logged = fold.samples.len();
-            let mut cell = RunCell {
-                spec: spec.clone(),
-                fold,
-                worker: None,
-                alive: Instant::now(),
-                logged,
-                measured_s: 0.0,
-                rounds: 0,
-                doing: "starting",
-            };
             if let Some(fate) = fates.get(&spec.id) {
-                cell.fold.close(fate.status, Some(fate.reason.clone()), &plan.budget);
+                fold.close(fate.status, Some(fate.reason.clone()), &plan.budget);
             }
-            cells.push(cell);
+            cells.push(RunCell::new(spec, fold));
         }
-        let environment = match &earlier {
-            Some(run) => run.environment.clone(),
-            None => prony_probe::environment(),
-        };
-        let earlier_s = earlier.as_ref().and_then(|run| run.run.wall_s).unwrap_or(0.0);
         let record = RunRecord {
             schema: SCHEMA.to_owned(),
             run: info,
-            environment,
+            environment: earlier.as_ref().map_or_else(prony_probe::environment, |run| run.environment.clone()),
             method: schedule::method(&plan),
             plan,
             cells: Vec::new(),
@@ -137,34 +122,34 @@ impl Run {
             memory_safety: MemorySafety::default(),
             recommendation: Vec::new(),
         };
-        let progress = Progress::new(&ids, loudness);
         Ok(Run {
             record,
             cells,
             files,
-            progress,
+            progress: Progress::new(&ids, loudness),
             interrupt,
-            sensors,
+            told_to_stop: false,
+            sensors: Sensors::start(sender.clone()),
             messages,
             sender,
             telemetry: Vec::new(),
-            earlier_s,
+            earlier_s: earlier.as_ref().and_then(|run| run.run.wall_s).unwrap_or(0.0),
+            earlier_lowest_mib: earlier.as_ref().and_then(|run| run.memory_safety.lowest_available_mib),
             begun: Instant::now(),
+            published: Instant::now(),
         })
     }
 
-    /// Does it all. Whatever happens to a cell, the others go on and the record is written.
-    pub(crate) fn execute(mut self) -> anyhow::Result<(RunRecord, Files)> {
+    /// Does it all. Whatever happens to a cell, the others go on and the record is written. An error means that nothing
+    /// was measured.
+    pub(crate) fn execute(mut self) -> anyhow::Result<Ending> {
         self.files.write_environment(&self.record.environment)?;
-        self.publish()?;
-        for index in 0..self.cells.len() {
-            match self.cells[index].fold.record.status {
-                CellStatus::Completed => self.progress.finish(index, "kept from the earlier run"),
-                CellStatus::Pending => {}
-                status => {
-                    let reason = self.cells[index].fold.record.reason.clone().unwrap_or_default();
-                    self.progress.finish(index, &format!("{}: {reason}", status.name()));
-                }
+        self.refresh();
+        self.files.write_record(&self.record)?;
+        for (index, cell) in self.cells.iter().enumerate().filter(|(_, cell)| !cell.is_pending()) {
+            match cell.kept {
+                true => self.progress.finish(index, "kept from the earlier run"),
+                false => self.progress.finish(index, &schedule::last_word(&cell.fold.record)),
             }
         }
         let progress = &self.progress;
@@ -179,13 +164,12 @@ impl Run {
             self.finish_cells();
         }
         for index in 0..self.cells.len() {
-            if self.cells[index].fold.record.status == CellStatus::Pending {
+            if self.cells[index].is_pending() {
                 self.close(index, CellStatus::Interrupted, Some("interrupted before it began".to_owned()));
             }
         }
         drop(lock);
-        self.sensors.point_at(None);
-        self.conclude()
+        Ok(self.conclude())
     }
 
     fn is_running(&self, index: usize) -> bool {
@@ -198,17 +182,17 @@ impl Run {
             if self.interrupt.asked() {
                 return;
             }
-            if self.cells[index].fold.record.status != CellStatus::Pending {
+            if !self.cells[index].is_pending() {
                 continue;
             }
-            self.progress.milestone(index, "loading");
+            self.progress.milestone(index, Doing::Loading.words());
             if let Err(error) = self.start_worker(index) {
                 self.close(index, CellStatus::Failed, Some(format!("cannot start a worker: {error:#}")));
                 continue;
             }
-            let ready = |event: &EventKind| matches!(event, EventKind::Frames { .. });
-            if self.wait(index, ready) == Waited::Answered {
-                self.order(index, &Command::WarmUp, "warming up");
+            let ready = self.wait(index, |event| matches!(event, EventKind::Frames { .. }));
+            if ready == Waited::Answered && !self.interrupt.asked() {
+                self.order(index, &Command::WarmUp, Doing::WarmingUp);
                 self.wait(index, |event| matches!(event, EventKind::Steady { .. }));
             }
             self.sensors.point_at(None);
@@ -233,28 +217,23 @@ impl Run {
         let worker = Worker::spawn(index, job, &log, self.sender.clone())?;
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
-        cell.doing = "loading";
+        cell.doing = Doing::Loading;
         cell.worker = Some(worker);
         Ok(())
     }
 
-    fn order(&mut self, index: usize, command: &Command, doing: &'static str) {
+    fn order(&mut self, index: usize, command: &Command, doing: Doing) {
         let cell = &mut self.cells[index];
-        cell.doing = doing;
-        cell.alive = Instant::now();
-        if let Some(worker) = &mut cell.worker {
-            self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
-            worker.order(command);
-        }
+        let target = cell.worker.as_ref().map(|worker| (cell.spec.id.clone(), worker.pid()));
+        self.sensors.point_at(target);
+        cell.order(command, doing);
     }
 
     /// Rounds over all cells, there and back, until each has enough.
     fn measure_rounds(&mut self) {
-        let mut round = 0;
-        loop {
-            round += 1;
+        for round in 1.. {
             let mut open: Vec<usize> = (0..self.cells.len()).filter(|&i| self.wants_more(i)).collect();
-            if open.is_empty() || self.interrupt.asked() {
+            if open.is_empty() {
                 return;
             }
             if round % 2 == 0 {
@@ -268,28 +247,25 @@ impl Run {
                 std::thread::sleep(schedule::pause(alone));
                 self.measure_round(index, round);
             }
+            if self.published.elapsed() > PUBLISH_EVERY {
+                self.publish();
+            }
         }
     }
 
     fn measure_round(&mut self, index: usize, round: u32) {
         let cell = &self.cells[index];
-        let taken = steady_count(cell);
-        let slice = schedule::slice(&self.record.plan.budget, cell.measured_s, taken, cell.rounds);
+        let slice = schedule::slice(&self.record.plan.budget, cell.measured_s, cell.steady, cell.rounds);
         let command = Command::Round { round, seconds: slice.seconds, max_samples: slice.max_samples };
-        self.order(index, &command, "measuring");
-        let done = |event: &EventKind| matches!(event, EventKind::RoundDone { round: r, .. } if *r == round);
-        if self.wait(index, done) == Waited::Answered {
-            let cell = &mut self.cells[index];
-            cell.measured_s += slice.seconds;
-            cell.rounds += 1;
-        }
+        self.order(index, &command, Doing::Measuring);
+        self.wait(index, |event| matches!(event, EventKind::RoundDone { round: r, .. } if *r == round));
         self.sensors.point_at(None);
     }
 
     fn wants_more(&self, index: usize) -> bool {
         let cell = &self.cells[index];
-        let status = schedule::standing(&cell.fold.samples, cell.measured_s);
-        self.is_running(index) && schedule::more(&self.record.plan.budget, status, cell.rounds)
+        let budget = &self.record.plan.budget;
+        self.is_running(index) && schedule::more(budget, schedule::standing(budget, cell), cell.rounds)
     }
 
     fn measure_throughput(&mut self) {
@@ -300,8 +276,8 @@ impl Run {
             if self.is_running(index) {
                 let seconds = schedule::throughput_seconds(&self.record.plan.budget);
                 std::thread::sleep(schedule::pause(false));
-                self.progress.milestone(index, "throughput");
-                self.order(index, &Command::Throughput { seconds }, "measuring throughput");
+                self.progress.milestone(index, Doing::Throughput.words());
+                self.order(index, &Command::Throughput { seconds }, Doing::Throughput);
                 self.wait(index, |event| matches!(event, EventKind::Throughput { .. }));
                 self.sensors.point_at(None);
             }
@@ -311,28 +287,25 @@ impl Run {
     /// Has every worker check its outputs and end. An interrupted cell keeps what was measured.
     fn finish_cells(&mut self) {
         for index in 0..self.cells.len() {
-            if !self.is_running(index) {
+            let complete = !self.wants_more(index) && self.cells[index].fold.record.throughput_fps.is_some();
+            let interrupted = self.interrupt.asked() && !complete;
+            self.order(index, &Command::Finish, Doing::Checking);
+            if self.wait(index, |event| matches!(event, EventKind::Finished { .. })) == Waited::Ended {
                 continue;
             }
-            self.order(index, &Command::Finish, "checking outputs");
-            let ended = self.wait(index, |event| matches!(event, EventKind::Finished { .. }));
-            if ended == Waited::Answered {
-                let complete = !self.wants_more(index) && self.cells[index].fold.record.throughput_fps.is_some();
-                let (status, reason) = match complete {
-                    true => (CellStatus::Completed, None),
-                    false => {
-                        (CellStatus::Interrupted, Some("interrupted; figures are of what was measured".to_owned()))
-                    }
-                };
-                self.close(index, status, reason);
-            }
+            let (status, reason) = match (interrupted, self.cells[index].steady) {
+                (false, _) => (CellStatus::Completed, None),
+                (true, 0) => (CellStatus::Interrupted, Some("interrupted before anything was timed")),
+                (true, _) => (CellStatus::Interrupted, Some("interrupted; the figures are of what was measured")),
+            };
+            self.close(index, status, reason.map(str::to_owned));
         }
     }
 
     /// Waits until a worker has said a certain thing or has ended, keeping everything else going.
     fn wait(&mut self, index: usize, answer: impl Fn(&EventKind) -> bool) -> Waited {
         let timeout = Duration::from_secs_f64(self.record.plan.budget.timeout_s);
-        loop {
+        while self.is_running(index) {
             match self.messages.recv_timeout(TICK) {
                 Ok(Message::Event { worker, event }) => {
                     let answered = worker == index && answer(&event.kind);
@@ -345,39 +318,40 @@ impl Run {
                 Ok(Message::Garbage { worker, line }) => {
                     tracing::warn!("{}: not an event: {line}", self.cells[worker].spec.id);
                 }
-                Ok(Message::Closed { worker }) => {
-                    self.bury(worker);
-                    if worker == index {
-                        return Waited::Ended;
-                    }
-                }
+                Ok(Message::Closed { worker }) => self.bury(worker),
                 Ok(Message::Telemetry(reading)) => self.take_reading(*reading),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             self.drain(index);
             self.show(index);
-            let cell = &mut self.cells[index];
-            if cell.alive.elapsed() > timeout {
-                let reason = format!(
-                    "no sign of life for {} while {}; killed (--timeout)",
-                    short_time(timeout.as_secs_f64()),
-                    cell.doing
-                );
-                return self.give_up(index, CellStatus::Failed, reason);
+            self.heed_interrupt(index);
+            let cell = &self.cells[index];
+            if cell.worker.is_some() && cell.alive.elapsed() > timeout {
+                let silence = short_time(timeout.as_secs_f64());
+                let doing = cell.doing.words();
+                let reason = format!("no sign of life for {silence} while {doing}; killed (--timeout)");
+                self.give_up(index, CellStatus::Failed, reason);
             }
-            if self.interrupt.insisted() {
-                return self.give_up(index, CellStatus::Interrupted, "interrupted twice; killed".to_owned());
-            }
+        }
+        Waited::Ended
+    }
+
+    /// The first Ctrl-C ends the loop that is under way, the second everything.
+    fn heed_interrupt(&mut self, index: usize) {
+        if self.interrupt.insisted() {
+            self.give_up(index, CellStatus::Interrupted, "interrupted twice; killed".to_owned());
+        } else if self.interrupt.asked() && !self.told_to_stop {
+            self.told_to_stop = true;
+            self.progress.say("stopping; what was measured is kept (Ctrl-C again kills)");
+            self.cells.iter().filter_map(|cell| cell.worker.as_ref()).for_each(Worker::ask_to_stop);
         }
     }
 
-    fn give_up(&mut self, index: usize, status: CellStatus, reason: String) -> Waited {
+    fn give_up(&mut self, index: usize, status: CellStatus, reason: String) {
         if let Some(worker) = &mut self.cells[index].worker {
             worker.kill();
+            self.close(index, status, Some(reason));
         }
-        self.drain(index);
-        self.close(index, status, Some(reason));
-        Waited::Ended
     }
 
     fn take_event(&mut self, index: usize, event: &Event) {
@@ -396,7 +370,12 @@ impl Run {
                     self.progress.say(&format!("  {}: skipped: {reason}", event.cell));
                 }
             }
-            EventKind::Failed { message, .. } => {
+            EventKind::RoundDone { seconds, .. } => {
+                cell.measured_s += seconds;
+                cell.rounds += 1;
+            }
+            EventKind::Failed { kind, message } => {
+                cell.failure = Some(*kind);
                 self.close(index, CellStatus::Failed, Some(message.clone()));
             }
             _ => {}
@@ -406,9 +385,7 @@ impl Run {
     fn take_reading(&mut self, reading: Telemetry) {
         self.files.log_reading(&reading);
         let timed = reading.cell.as_ref().and_then(|id| self.cells.iter_mut().find(|cell| cell.spec.id == *id));
-        if let Some(cell) = timed
-            && cell.doing == "measuring"
-        {
+        if let Some(cell) = timed.filter(|cell| cell.doing == Doing::Measuring) {
             cell.fold.telemetry.push(reading.clone());
         }
         self.telemetry.push(reading);
@@ -417,21 +394,15 @@ impl Run {
     /// Moves new samples from the ring to memory and to disk.
     fn drain(&mut self, index: usize) {
         let cell = &mut self.cells[index];
-        let Some(worker) = &mut cell.worker else { return };
-        worker.drain(&mut cell.fold.samples);
-        cell.fold.lost = worker.lost();
-        if cell.logged < cell.fold.samples.len() {
-            cell.alive = Instant::now();
-            self.files.log_samples(&cell.spec.id, &cell.fold.samples[cell.logged..]);
-            cell.logged = cell.fold.samples.len();
+        let fresh = cell.drain();
+        if !fresh.is_empty() {
+            self.files.log_samples(&cell.spec.id, &cell.fold.samples[fresh]);
         }
     }
 
     fn show(&self, index: usize) {
-        if self.progress.is_live() {
-            let cell = &self.cells[index];
-            let (done, text) =
-                schedule::figure(&self.record.plan.budget, &cell.fold.samples, cell.measured_s, cell.doing);
+        if self.progress.is_live() && self.is_running(index) {
+            let (done, text) = schedule::figure(&self.record.plan.budget, &self.cells[index]);
             self.progress.figure(index, done, || text);
         }
     }
@@ -440,16 +411,14 @@ impl Run {
     fn bury(&mut self, index: usize) {
         self.drain(index);
         let cell = &mut self.cells[index];
-        let Some(mut worker) = cell.worker.take() else { return };
+        let Some(worker) = &mut cell.worker else { return };
         let (cause, hint) = match worker.wait() {
             Ok(status) => cause_of_death(status),
             Err(error) => (format!("ended, and its status cannot be read: {error}"), ""),
         };
-        if cell.fold.record.status == CellStatus::Pending {
-            let reason =
-                format!("worker {cause} while {}, after {} timed samples{hint}", cell.doing, steady_count(cell));
-            self.close(index, CellStatus::Failed, Some(reason));
-        }
+        let doing = cell.doing.words();
+        let reason = format!("worker {cause} while {doing}, after {} timed samples{hint}", cell.steady);
+        self.close(index, CellStatus::Failed, Some(reason));
     }
 
     /// Ends a cell: no worker, a status, figures, and the record on disk.
@@ -457,42 +426,56 @@ impl Run {
         self.drain(index);
         let cell = &mut self.cells[index];
         // Dropping a worker that still lives kills it.
-        if let Some(mut worker) = cell.worker.take() {
-            if status == CellStatus::Completed {
-                let _ = worker.wait();
-            }
-            drop(worker);
+        if let Some(mut worker) = cell.worker.take()
+            && status != CellStatus::Interrupted
+        {
+            let _ = worker.wait();
         }
         cell.fold.close(status, reason, &self.record.plan.budget);
-        let record = &cell.fold.record;
-        self.progress.finish(index, &schedule::last_word(record));
-        if let Err(error) = self.publish() {
+        self.progress.finish(index, &schedule::last_word(&cell.fold.record));
+        self.files.close_cell(&cell.fold.record.slug);
+        self.publish();
+    }
+
+    /// Brings the record up to date with its cells.
+    fn refresh(&mut self) {
+        let budget = &self.record.plan.budget;
+        self.record.cells = self.cells.iter().map(|cell| cell.fold.so_far(budget)).collect();
+        let lowest = judge::lowest_available_mib(&self.telemetry);
+        self.record.memory_safety = MemorySafety {
+            all_within_limit: None,
+            total_violations: 0,
+            lowest_available_mib: [lowest, self.earlier_lowest_mib].into_iter().flatten().reduce(f64::min),
+        };
+    }
+
+    /// Puts the record on disk as it is now. A disk that is full now may not be at the end, so this is no end.
+    fn publish(&mut self) {
+        self.refresh();
+        self.published = Instant::now();
+        if let Err(error) = self.files.write_record(&self.record) {
             tracing::error!("{error:#}");
         }
     }
 
-    /// Puts the record on disk as it is now.
-    fn publish(&mut self) -> anyhow::Result<()> {
-        self.record.cells = self.cells.iter().map(|cell| cell.fold.record.clone()).collect();
-        self.record.memory_safety = MemorySafety {
-            all_within_limit: None,
-            total_violations: 0,
-            lowest_available_mib: judge::lowest_available_mib(&self.telemetry),
-        };
-        self.files.write_record(&self.record)
-    }
-
-    fn conclude(mut self) -> anyhow::Result<(RunRecord, Files)> {
+    fn conclude(mut self) -> Ending {
+        self.sensors.point_at(None);
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Telemetry(reading) = message {
                 self.take_reading(*reading);
             }
         }
         self.progress.clear();
-        self.record.cells = self.cells.iter().map(|cell| cell.fold.record.clone()).collect();
+        self.refresh();
         let cells: &[CellRecord] = &self.record.cells;
         let rounds = |id: &str| {
-            self.cells.iter().find(|cell| cell.spec.id == id).map(|cell| cell.fold.rounds()).unwrap_or_default()
+            let cell = self.cells.iter().find(|cell| cell.spec.id == id);
+            match cell {
+                // Rounds of another sitting did not stand beside those of this one: no pairs.
+                Some(cell) if cell.kept => vec![cell.fold.rounds().concat()],
+                Some(cell) => cell.fold.rounds(),
+                None => Vec::new(),
+            }
         };
         self.record.comparisons = judge::comparisons(cells, &rounds);
         self.record.recommendation = judge::recommend(cells, &self.record.comparisons);
@@ -501,13 +484,10 @@ impl Run {
         self.record.run.exit_code = Some(code);
         self.record.run.finished = Some(files::utc_now());
         self.record.run.wall_s = Some(self.earlier_s + self.begun.elapsed().as_secs_f64());
-        self.publish()?;
-        Ok((self.record, self.files))
+        let unusable = |cell: &RunCell| matches!(cell.failure, Some(FailureKind::Model | FailureKind::Input));
+        let nothing_ran = self.cells.iter().all(|cell| unusable(cell) && cell.steady == 0);
+        Ending { record: self.record, files: self.files, nothing_ran }
     }
-}
-
-fn steady_count(cell: &RunCell) -> u64 {
-    cell.fold.samples.iter().filter(|sample| sample.phase == Phase::Steady).count() as u64
 }
 
 /// The identity of a run that begins now.
@@ -520,9 +500,17 @@ pub(crate) fn run_info(id: String, command: Vec<String>) -> anyhow::Result<RunIn
         command,
         version: crate::version::VERSION.to_owned(),
         binary_sha256: prony_model::sha256_hex(&binary),
-        exit_code: None::<ExitCode>,
+        exit_code: None,
         anchor_ns: now_ns(),
+        resumed: Vec::new(),
         wall_s: None,
         redacted: false,
     })
+}
+
+/// The identity of a run that goes on now.
+pub(crate) fn resumed_info(earlier: &RunInfo) -> RunInfo {
+    let mut info = RunInfo { finished: None, exit_code: None, ..earlier.clone() };
+    info.resumed.push(Sitting { started: files::utc_now(), anchor_ns: now_ns() });
+    info
 }

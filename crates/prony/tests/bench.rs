@@ -49,7 +49,7 @@ fn without_arguments_it_measures_both_built_in_models_and_writes_every_file() {
         assert_eq!(cell.precision.executed.as_deref(), Some("fp32"));
         assert!(cell.backend.threads.unwrap() >= 1 && !cell.backend.affinity.as_ref().unwrap().cpus.is_empty());
         assert_ne!(cell.verdict.unwrap(), Verdict::WrongOutput, "{:?}", cell.verdict_reasons);
-        assert_eq!(cell.round_p50_ms.len(), 5);
+        assert!((3..=5).contains(&cell.round_p50_ms.len()), "{:?}", cell.round_p50_ms);
         assert_eq!(cell.samples.lost, 0);
     }
     assert_eq!(record.recommendation.len(), 2);

@@ -74,6 +74,93 @@ fn a_run_of_another_binary_is_not_resumed() {
 }
 
 #[test]
+fn a_worker_killed_while_it_waits_is_named_by_its_signal_too() {
+    let running = Running::start(Place::new(), &["--duration", "3", "--warmup", "0.1", "--timeout", "20"]);
+    let pid = running.worker(THERMAL);
+    // The last cell to load has just begun its first round; the one before waits for its next.
+    running.first_round(RGB);
+    let other = running.worker(RGB);
+    signal(other, Signal::KILL);
+    assert_ne!(pid, other);
+    let (output, place) = running.finish();
+    expect_code(&output, 1);
+    let record = place.record();
+    let reason = cell(&record, RGB).reason.clone().unwrap();
+    assert!(reason.contains("SIGKILL"), "{reason}");
+    assert!(record.run.wall_s.unwrap() < 20.0, "nobody waited for the dead");
+}
+
+#[test]
+fn a_short_timeout_does_not_kill_a_worker_that_works() {
+    let place = Place::new();
+    let output =
+        place.bench(&["builtin-thermal", "--duration", "2.5", "--warmup", "0.1", "--timeout", "1"]).output().unwrap();
+    expect_code(&output, 0);
+}
+
+#[test]
+fn a_cell_that_could_not_run_is_not_run_as_something_else_on_resume() {
+    let place = Place::new();
+    let output = place.bench(&quick(&["builtin-thermal", "--precision", "fp32,int8"])).output().unwrap();
+    expect_code(&output, 1);
+    let output = support::prony().args(["bench", "--resume"]).arg(place.run()).output().unwrap();
+    expect_code(&output, 1);
+    let record = place.record();
+    let int8 = cell(&record, "builtin-thermal:rten:int8");
+    assert_eq!(int8.status, CellStatus::Failed);
+    assert!(int8.precision.executed.is_none());
+    assert_eq!(record.run.resumed.len(), 1);
+}
+
+#[test]
+fn a_run_folder_that_vanishes_does_not_take_the_result_with_it() {
+    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "1", "--warmup", "0.1"]);
+    running.first_round(THERMAL);
+    std::fs::remove_dir_all(running.place.runs()).unwrap();
+    let (output, _place) = running.finish();
+    expect_code(&output, 1);
+    assert!(support::stdout(&output).contains("builtin-thermal:rten:fp32"), "the table is still printed");
+    assert!(stderr(&output).contains("error: "), "{}", stderr(&output));
+}
+
+#[test]
+fn a_reader_who_leaves_is_no_error() {
+    let place = Place::new();
+    let mut child = place.bench(&quick(&["builtin-thermal", "-q"])).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(place.record().cells[0].status, CellStatus::Completed);
+}
+
+#[test]
+fn ctrl_c_during_a_long_warm_up_is_heard() {
+    let running = Running::start(Place::new(), &["builtin-thermal", "--warmup", "100"]);
+    running.worker(THERMAL);
+    until("the warm-up to begin", || {
+        let events = running.events();
+        events.iter().any(|e| matches!(e.kind, prony_types::EventKind::Frames { .. })).then_some(())
+    });
+    signal(running.child.id(), Signal::INT);
+    let (output, place) = running.finish();
+    expect_code(&output, 130);
+    assert!(stderr(&output).contains("stopping"), "{}", stderr(&output));
+    let record = place.record();
+    assert_eq!(record.cells[0].status, CellStatus::Interrupted);
+    assert!(record.run.wall_s.unwrap() < 60.0, "it did not wait for the end of the warm-up");
+}
+
+#[test]
+fn a_run_under_way_is_not_resumed_by_another() {
+    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "4", "--warmup", "0.1"]);
+    running.first_round(THERMAL);
+    let output = support::prony().args(["bench", "--resume"]).arg(running.place.run()).output().unwrap();
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("another prony is writing"), "{}", stderr(&output));
+    let (output, _place) = running.finish();
+    expect_code(&output, 0);
+}
+
+#[test]
 fn ctrl_c_keeps_and_reports_what_was_measured() {
     let running = Running::start(Place::new(), &["--duration", "60", "--warmup", "0.1"]);
     running.first_round(THERMAL);

@@ -9,7 +9,7 @@ use std::path::Path;
 use prony_model::onnx::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo};
 use prony_types::{CellStatus, SceneKind, Stage};
 use prost::Message as _;
-use support::{Place, cell, expect_code, prony, quick, stderr, stdout};
+use support::{Place, cell, expect_code, prony, quick, stderr};
 
 /// A small classifier: convolution, global pooling, a dense layer, softmax.
 fn classifier() -> ModelProto {
@@ -80,8 +80,55 @@ fn tensors_come_from_a_file_and_a_wrong_shape_names_the_axis() {
     assert!(place.record().cells[0].input.as_ref().unwrap().source.contains("good.npy"));
     let other = Place::new();
     let output = other.bench(&quick(&[])).arg(&model).arg("--input").arg(&bad).output().unwrap();
-    expect_code(&output, 1);
-    assert!(stdout(&output).contains("32 at axis 3"), "{}", stdout(&output));
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("32 at axis 3"), "{}", stderr(&output));
+    assert!(!other.runs().exists(), "nothing ran, so nothing is left behind");
+}
+
+/// A detector in the form of YOLOv5's output: `[batch, anchors, 5 + classes]`, of the mean of the image.
+fn objectness() -> ModelProto {
+    let anchors = 3 * (8 * 8 + 4 * 4 + 2 * 2);
+    let rows: Vec<f32> = (0..anchors).flat_map(|i| [(i % 64) as f32, 20.0, 9.0, 9.0, 0.9, 0.8, 0.1]).collect();
+    let graph = GraphProto {
+        node: vec![
+            NodeProto::new(
+                "ReduceMean",
+                &["x"],
+                &["m"],
+                vec![AttributeProto::ints("axes", &[1, 2, 3]), AttributeProto::int("keepdims", 1)],
+            ),
+            NodeProto::new("Reshape", &["m", "shape"], &["r"], vec![]),
+            NodeProto::new("Add", &["rows", "r"], &["y"], vec![]),
+        ],
+        name: "objectness".into(),
+        initializer: vec![
+            TensorProto::floats("rows", &[1, anchors, 7], &rows),
+            TensorProto::ints("shape", &[-1, 1, 1]),
+        ],
+        input: vec![ValueInfo::floats("x", &[-1, 3, 64, 64])],
+        output: vec![ValueInfo::floats("y", &[-1, anchors, 7])],
+    };
+    ModelProto::new(graph, &[("names", "{0: 'a', 1: 'b'}"), ("task", "detect")])
+}
+
+#[test]
+fn a_batch_of_another_head_is_not_called_wrong() {
+    let place = Place::new();
+    let model = write(&place.path("v5.onnx"), &objectness());
+    let output = place.bench(&quick(&["--batch", "2", "--imgsz", "64"])).arg(&model).output().unwrap();
+    expect_code(&output, 0);
+    let record = place.record();
+    let cell = cell(&record, "v5:rten:fp32");
+    assert!(cell.model.head.as_ref().unwrap().contains("objectness"), "{:?}", cell.model.head);
+    assert_ne!(cell.verdict, Some(prony_types::Verdict::WrongOutput), "{:?}", cell.verdict_reasons);
+    let agreement = cell.agreement.as_ref().unwrap();
+    assert!(agreement.boxes.is_some() && agreement.scores.is_some() && agreement.matched_boxes == Some(1.0));
+}
+
+#[test]
+fn a_threshold_above_every_score_is_not_a_wrong_output() {
+    let place = Place::new();
+    expect_code(&place.bench(&quick(&["builtin-thermal", "--conf", "0.999"])).output().unwrap(), 0);
 }
 
 #[test]

@@ -293,7 +293,9 @@ fn agreement(cell: &CellRecord) -> Option<Group> {
     let agreement = cell.agreement.as_ref()?;
     let mut list = List::default();
     list.add("reference", &agreement.reference);
-    list.maybe("boxes", agreement.boxes.as_ref().map(tensor));
+    // Without a head all values are held in `boxes`.
+    let headless = agreement.scores.is_none() && agreement.matched_boxes.is_none();
+    list.maybe(if headless { "outputs" } else { "boxes" }, agreement.boxes.as_ref().map(tensor));
     list.maybe("scores", agreement.scores.as_ref().map(tensor));
     list.maybe("matched boxes", agreement.matched_boxes.map(figure::percent));
     list.group("Agreement")

@@ -25,7 +25,14 @@ pub struct Picture {
 pub enum ReportError {
     /// The page's template and the record do not fit: a fault of Prony's own.
     #[error("report.html: the template could not be rendered: {0}")]
-    Template(#[from] minijinja::Error),
+    Template(String),
+}
+
+/// As text: the message holds the cause, and a chain of errors would say it twice.
+impl From<minijinja::Error> for ReportError {
+    fn from(cause: minijinja::Error) -> ReportError {
+        ReportError::Template(cause.to_string())
+    }
 }
 
 const PAGE: &str = "report.html";
@@ -66,6 +73,15 @@ fn prose(raw: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cause_is_told_once() {
+        let cause = minijinja::Error::new(minijinja::ErrorKind::UndefinedError, "no such field");
+        let words = cause.to_string();
+        let error = ReportError::from(cause);
+        assert!(error.to_string().ends_with(&words), "{error}");
+        assert!(std::error::Error::source(&error).is_none(), "the message already holds it");
+    }
 
     #[test]
     fn prose_makes_code_and_nothing_else() {

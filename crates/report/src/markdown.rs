@@ -6,7 +6,7 @@ use prony_types::{CellRecord, RunRecord};
 
 use crate::facts::{self, Fact};
 use crate::figure;
-use crate::row::Row;
+use crate::row::{self, Row};
 
 /// The whole record as Markdown (GitHub's dialect).
 pub fn markdown(record: &RunRecord) -> String {
@@ -105,7 +105,7 @@ fn one_cell(out: &mut String, record: &RunRecord, cell: &CellRecord) {
         &format!(
             "Status **{}**, verdict **{}**.",
             cell.status.name(),
-            cell.verdict.map_or(figure::ABSENT, |v| v.name())
+            row::verdict(cell).map_or(figure::ABSENT, |v| v.name())
         ),
     );
     if let Some(reason) = &cell.reason {

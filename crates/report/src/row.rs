@@ -87,17 +87,22 @@ pub(crate) fn imgsz(record: &RunRecord, cell: &CellRecord) -> String {
     }
 }
 
-/// The verdict, or the status where there is none.
+/// The verdict of a completed cell; the status of any other, whose figures are those of a part.
 pub(crate) fn word(cell: &CellRecord) -> (&'static str, Tone) {
     match (cell.status, cell.verdict) {
-        (CellStatus::Failed, None) => (cell.status.name(), Tone::Bad),
-        (CellStatus::Interrupted, None) => (cell.status.name(), Tone::Care),
-        (_, None) => (cell.status.name(), Tone::Neutral),
-        (_, Some(verdict)) => (verdict.name(), verdict_tone(verdict)),
+        (CellStatus::Completed, Some(verdict)) => (verdict.name(), verdict_tone(verdict)),
+        (CellStatus::Failed, _) => (cell.status.name(), Tone::Bad),
+        (CellStatus::Interrupted, _) => (cell.status.name(), Tone::Care),
+        _ => (cell.status.name(), Tone::Neutral),
     }
 }
 
-fn verdict_tone(verdict: Verdict) -> Tone {
+/// The verdict as far as it may be told: what did not run to its end can be objected to, but is never `valid`.
+pub(crate) fn verdict(cell: &CellRecord) -> Option<Verdict> {
+    cell.verdict.filter(|&v| cell.status == CellStatus::Completed || v != Verdict::Valid)
+}
+
+pub(crate) fn verdict_tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Valid => Tone::Good,
         Verdict::Unknown | Verdict::Undersampled | Verdict::Unstable | Verdict::Throttled => Tone::Care,

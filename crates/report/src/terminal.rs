@@ -132,7 +132,6 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
         }
     };
     for cell in &record.cells {
-        let (_, tone) = row::word(cell);
         if cell.status != CellStatus::Completed {
             let silent = if cell.status == CellStatus::Pending { "not run yet" } else { "no reason was recorded" };
             let reason = cell.reason.as_deref().unwrap_or(silent);
@@ -140,6 +139,7 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
             note(out, cell.status.name(), tone, reason, &cell.id);
         }
         if let Some(verdict) = cell.verdict.filter(|&v| v != Verdict::Valid) {
+            let tone = row::verdict_tone(verdict);
             match &cell.verdict_reasons[..] {
                 [] => note(out, verdict.name(), tone, "no reason was recorded", &cell.id),
                 [reason] => note(out, verdict.name(), tone, reason, &cell.id),

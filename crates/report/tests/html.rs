@@ -3,7 +3,7 @@
 mod fixture;
 
 use prony_report::{Picture, html};
-use prony_types::{Histogram, Precision, RunRecord, Stage};
+use prony_types::{CellStatus, Histogram, Precision, RunRecord, Stage};
 
 fn page(record: &RunRecord) -> String {
     html(record, &[]).expect("the page renders")
@@ -94,6 +94,19 @@ fn every_cell_has_its_section_and_reason() {
             }
         }
     }
+}
+
+#[test]
+fn an_interrupted_cell_has_no_badge_of_validity() {
+    let mut record = fixture::two_cells();
+    for cell in &mut record.cells {
+        cell.status = CellStatus::Interrupted;
+    }
+    let page = page(&record);
+    let badges = |word: &str| page.matches(&format!("</span>{word}</span>")).count();
+    // Each in the table and in its section; the objection to the second only in the section.
+    assert_eq!((badges("interrupted"), badges("valid"), badges("unstable")), (4, 0, 1));
+    assert!(page.contains("p50 6.45\u{a0}ms"), "its figures stay");
 }
 
 #[test]

@@ -53,6 +53,37 @@ fn csv_quotes_and_leaves_absent_figures_empty() {
 }
 
 #[test]
+fn an_interrupted_cell_is_never_called_valid_but_keeps_its_figures() {
+    let mut record = fixture::two_cells();
+    record.cells[0].status = CellStatus::Interrupted;
+    let p50 = record.cells[0].latency_ms[&prony_types::Stage::Total].p50;
+    let rows = csv(&record, "320");
+    let row = rows.lines().nth(1).unwrap();
+    assert!(row.ends_with(",interrupted,builtin-rgb") && row.contains(&format!(",{p50:.4},")), "{row}");
+    for text in [rows.clone(), markdown(&record), terminal(&record, 120, false)] {
+        assert!(!text.contains("valid"), "{text}");
+        assert!(text.contains("interrupted") && text.contains(&format!("{p50:.2}")), "{text}");
+    }
+    // An objection to what was measured is still told, beside the status.
+    record.cells[1].status = CellStatus::Interrupted;
+    assert!(csv(&record, "320").lines().nth(2).unwrap().ends_with(",interrupted,builtin-thermal"));
+    assert!(markdown(&record).contains("Status **interrupted**, verdict **unstable**."));
+    let text = terminal(&record, 120, false);
+    assert!(text.contains("builtin-thermal:rten:fp32 unstable: round medians"), "{text}");
+}
+
+#[test]
+fn a_model_without_a_head_has_outputs_and_no_boxes() {
+    let mut record = fixture::two_cells();
+    for cell in &mut record.cells {
+        let agreement = cell.agreement.as_mut().unwrap();
+        (agreement.scores, agreement.matched_boxes) = (None, None);
+    }
+    let text = markdown(&record);
+    assert!(text.contains("\n- outputs: equal to the bit") && !text.contains("\n- boxes: "), "{text}");
+}
+
+#[test]
 fn csv_has_its_columns_in_order() {
     let text = csv(&fixture::two_cells(), "320");
     let head = "device,imgsz,backend,precision,mean_ms,p50_ms,p95_ms,fps_mean,speedup,\

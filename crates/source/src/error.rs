@@ -42,14 +42,14 @@ pub enum SourceError {
         reason: String,
     },
     /// The system refused.
-    #[error("{}: cannot {action}: {source}", path.display())]
+    #[error("{}: cannot {action}: {cause}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// What was tried.
         action: &'static str,
-        /// The system's reason.
-        source: io::Error,
+        /// The system's reason. Not named `source`: the message holds it, and a chain of errors would say it twice.
+        cause: io::Error,
     },
     /// The output folder holds something that this program did not write.
     #[error("{}: not empty and not made by `prony data synth`; give a new or an empty folder", path.display())]
@@ -81,6 +81,22 @@ impl SourceError {
     /// For `map_err`: what was tried with a path, and what the system said.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> SourceError {
         let path = path.to_path_buf();
-        move |source| SourceError::Io { path, action, source }
+        move |cause| SourceError::Io { path, action, cause }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn the_cause_is_told_once() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let message = format!("pics: cannot read: {denied}");
+        let error = SourceError::io(Path::new("pics"), "read")(denied);
+        assert_eq!(error.to_string(), message);
+        assert!(error.source().is_none(), "the message already holds it");
     }
 }

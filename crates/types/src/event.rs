@@ -57,6 +57,8 @@ pub enum EventKind {
         count: u32,
         /// Width and height of the first.
         size: Option<[u32; 2]>,
+        /// Memory they take in the worker.
+        resident_bytes: u64,
         /// What they are, in words.
         source: String,
         /// Hash of all of them.
@@ -79,6 +81,8 @@ pub enum EventKind {
         round: u32,
         /// Its samples.
         samples: u64,
+        /// How long they took.
+        seconds: f64,
     },
     /// Several in flight, for a while.
     Throughput {

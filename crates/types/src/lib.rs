@@ -24,7 +24,7 @@ pub use plan::{
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, CpuRecord, Environment,
     ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord,
-    Phases, PrecisionRecord, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, StageStats, TempRange,
+    Phases, PrecisionRecord, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sitting, StageStats, TempRange,
     TensorAgreement, Thumbnail, TimelinePoint,
 };
 pub use sample::{Sample, Stage, Telemetry};

@@ -97,12 +97,24 @@ pub struct RunInfo {
     pub exit_code: Option<ExitCode>,
     /// CLOCK_MONOTONIC at `started`: places every `t_ns` on the wall clock.
     pub anchor_ns: u64,
+    /// Later sittings of a resumed run, with clocks of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Sitting>,
     /// Seconds from start to finish, over all sittings of a resumed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_s: Option<f64>,
     /// Whether host name and paths were left out.
     #[serde(default)]
     pub redacted: bool,
+}
+
+/// When a run was taken up again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sitting {
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// CLOCK_MONOTONIC at `started`.
+    pub anchor_ns: u64,
 }
 
 /// The machine, as far as it can be read. What is not there is absent.
@@ -504,6 +516,9 @@ pub struct InputRecord {
     pub size: Option<[u32; 2]>,
     /// Hash of all frames.
     pub sha256: String,
+    /// Memory they take; part of the worker's peak.
+    #[serde(default)]
+    pub resident_bytes: u64,
     /// Files that could not be used, each with its reason.
     #[serde(default)]
     pub skipped: Vec<String>,
@@ -551,7 +566,7 @@ pub struct TimelinePoint {
 /// Samples beside those of the statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleNote {
-    /// Frames of the warm-up, the cold one included.
+    /// Frames that do not count: the cold one, those of the warm-up, the first few of each round.
     pub warmup: u64,
     /// Timed frames, one in flight: those of the statistics.
     pub steady: u64,

@@ -1,5 +1,6 @@
 //! `prony bench`: options to plan, plan to run, run to table.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, bail, ensure};
 use prony_store::RunFolder;
-use prony_types::{CellStatus, ExitCode, RunRecord};
+use prony_types::{CellRecord, CellSpec, CellStatus, ExitCode, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -15,12 +16,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::args::BenchArgs;
 use crate::command::terminal_width;
 use crate::options::BenchOptions;
-use crate::resolve::{Resolved, resolve};
-use crate::run::{Beginning, Files, Interrupt, Loudness, Redactor, Run, estimate_s, run_info, short_time, utc_stamp};
+use crate::resolve::{Fate, Resolved, fate_again, resolve};
+use crate::run::{
+    Beginning, Ending, Files, Interrupt, Loudness, Redactor, Run, estimate_s, resumed_info, run_info, short_time,
+    utc_stamp,
+};
 use crate::version::VERSION;
 
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let interrupt = Interrupt::listen()?;
     let earlier = args.resume.as_deref().map(earlier_run).transpose()?;
     let resolved = match &earlier {
         Some((_, record)) => resumed(record, &args.options)?,
@@ -29,24 +32,28 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
             resolve(args.options.clone().or(file))?
         }
     };
+    let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
+    let kept: Vec<&str> =
+        kept.filter(|cell| cell.status == CellStatus::Completed).map(|cell| cell.id.as_str()).collect();
     if args.dry_run {
-        return dry_run(&resolved, args.json);
+        return dry_run(&resolved, &kept, args.json);
     }
+    // From here on a Ctrl-C is an orderly end; before, there is nothing to keep.
+    let interrupt = Interrupt::listen()?;
     let folder = match &earlier {
         Some((folder, _)) => RunFolder::open(folder.path())?,
         None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
     };
-    start_log(&folder.file("run.log"), args.verbose)?;
-    let loudness = if args.quiet { Loudness::Quiet } else { Loudness::Normal };
-    let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
-    let kept = kept.filter(|cell| cell.status == CellStatus::Completed).count();
-    greet(&resolved, kept, folder.path(), loudness);
     let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path()));
+    let (id, log) = (folder.id(), folder.file("run.log"));
+    let files = Files::new(folder, redactor.clone())?;
+    start_log(&log, args.verbose, redactor)?;
+    let loudness = if args.quiet { Loudness::Quiet } else { Loudness::Normal };
+    greet(&resolved, kept.len(), files.path(), loudness);
     let info = match &earlier {
-        Some((_, record)) => record.run.clone(),
-        None => run_info(folder.id(), std::env::args().collect())?,
+        Some((_, record)) => resumed_info(&record.run),
+        None => run_info(id, std::env::args().collect())?,
     };
-    let files = Files::new(folder, redactor)?;
     let begin = Beginning {
         info,
         plan: resolved.plan,
@@ -54,11 +61,16 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         earlier: earlier.map(|(_, record)| record),
         loudness,
     };
-    let (record, files) = Run::new(begin, files, interrupt)?.execute()?;
-    let written = files.write_reports(&record);
-    show(&files.shown(&record), files.path(), args)?;
+    let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt)?.execute()?;
+    if nothing_ran && args.resume.is_none() {
+        files.discard()?;
+        let reason = record.cells.first().and_then(|cell| cell.reason.clone()).unwrap_or_default();
+        bail!("{reason}");
+    }
+    let written = files.write_all(&record);
+    show(&files.shown(&record), files.path(), args);
     if let Err(error) = written {
-        // The measurement stands; what is on disk does not.
+        // The measurement stands and was shown; what is on disk does not.
         eprintln!("error: {error:#}");
         return Ok(ExitCode::CellFailed);
     }
@@ -66,8 +78,9 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Everything goes to `run.log`; with `--verbose` it is said aloud too.
-fn start_log(path: &Path, verbose: bool) -> anyhow::Result<()> {
+fn start_log(path: &Path, verbose: bool, redactor: Option<Redactor>) -> anyhow::Result<()> {
     let file = File::options().create(true).append(true).open(path).with_context(|| path.display().to_string())?;
+    let file = LogFile { file, redactor };
     let to_file = tracing_subscriber::fmt::layer().with_writer(Mutex::new(file)).with_ansi(false).with_target(false);
     let aloud = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).without_time();
     let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::ERROR };
@@ -79,6 +92,26 @@ fn start_log(path: &Path, verbose: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// `run.log`, without what must not be seen. The subscriber writes a line at a time.
+struct LogFile {
+    file: File,
+    redactor: Option<Redactor>,
+}
+
+impl io::Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match &self.redactor {
+            Some(redactor) => self.file.write_all(redactor.text(&String::from_utf8_lossy(line)).as_bytes())?,
+            None => self.file.write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 /// The first line, before anything slow.
 fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
     if loudness == Loudness::Quiet {
@@ -86,25 +119,25 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
     }
     let count = resolved.plan.cells.len();
     let cells = if count == 1 { "cell" } else { "cells" };
-    let time = estimate_s(&resolved.plan.budget) * count.saturating_sub(resolved.fates.len() + kept) as f64;
-    eprintln!("prony {VERSION}: {count} {cells}, about {}, in {}", short_time(time), folder.display());
+    let left = count.saturating_sub(resolved.fates.len() + kept) as f64;
+    let time =
+        estimate_s(&resolved.plan.budget).map(|s| format!(", about {}", short_time(s * left))).unwrap_or_default();
+    eprintln!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
 }
 
-/// The table on stdout, or the record with `--json`.
-fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, record)?;
-        writeln!(out)?;
-        return Ok(());
-    }
-    let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    write!(out, "{}", prony_report::terminal(record, terminal_width(), colour))?;
-    writeln!(out, "\nreport: {}", folder.join("report.html").display())?;
-    Ok(())
+/// The table on stdout, or the record with `--json`. A reader who has gone is no error: the run is on disk.
+fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) {
+    let text = if args.json {
+        serde_json::to_string_pretty(record).unwrap_or_default() + "\n"
+    } else {
+        let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let table = prony_report::terminal(record, terminal_width(), colour);
+        format!("{table}\nreport: {}\n", folder.join("report.html").display())
+    };
+    let _ = io::stdout().lock().write_all(text.as_bytes());
 }
 
-fn dry_run(resolved: &Resolved, json: bool) -> anyhow::Result<ExitCode> {
+fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<ExitCode> {
     let plan = &resolved.plan;
     let seconds = estimate_s(&plan.budget);
     let mut out = io::stdout().lock();
@@ -114,11 +147,12 @@ fn dry_run(resolved: &Resolved, json: bool) -> anyhow::Result<ExitCode> {
             .iter()
             .map(|cell| {
                 let fate = resolved.fates.get(&cell.id);
+                let is_kept = kept.contains(&cell.id.as_str());
                 serde_json::json!({
                     "id": cell.id,
-                    "would": fate.map_or("run", |fate| fate.status.name()),
+                    "would": if is_kept { "keep" } else { fate.map_or("run", |fate| fate.status.name()) },
                     "reason": fate.map(|fate| &fate.reason),
-                    "estimated_s": fate.is_none().then_some(seconds),
+                    "estimated_s": if fate.is_none() && !is_kept { seconds } else { None },
                 })
             })
             .collect();
@@ -126,24 +160,23 @@ fn dry_run(resolved: &Resolved, json: bool) -> anyhow::Result<ExitCode> {
         writeln!(out)?;
         return Ok(ExitCode::Ok);
     }
-    let mut total = 0.0;
+    let about = |seconds: Option<f64>| match seconds {
+        Some(seconds) => format!("about {}", short_time(seconds)),
+        None => "for as long as the samples take".to_owned(),
+    };
+    let mut count = 0.0;
     for cell in &plan.cells {
         match resolved.fates.get(&cell.id) {
             Some(fate) => writeln!(out, "{}  {}: {}", cell.id, fate.status.name(), fate.reason)?,
+            None if kept.contains(&cell.id.as_str()) => writeln!(out, "{}  kept from the earlier run", cell.id)?,
             None => {
-                total += seconds;
+                count += 1.0;
                 let size = cell.imgsz.map(|[h, w]| format!("{h}x{w}")).unwrap_or_else(|| "as declared".into());
-                writeln!(
-                    out,
-                    "{}  would run: input {size}, batch {}, about {}",
-                    cell.id,
-                    cell.batch,
-                    short_time(seconds)
-                )?;
+                writeln!(out, "{}  would run: input {size}, batch {}, {}", cell.id, cell.batch, about(seconds))?;
             }
         }
     }
-    writeln!(out, "{} in all; nothing was run", short_time(total))?;
+    writeln!(out, "{} in all; nothing was run", about(seconds.map(|s| s * count)))?;
     Ok(ExitCode::Ok)
 }
 
@@ -178,10 +211,13 @@ fn resumed(record: &RunRecord, options: &BenchOptions) -> anyhow::Result<Resolve
         let file = prony_model::ModelFile::open(&cell.model.source)?;
         refuse(&format!("model {}", cell.model.name), &cell.model.sha256, &file.sha256)?;
     }
+    let again = |(spec, cell): (&CellSpec, &CellRecord)| Some((spec.id.clone(), fate_again(spec, cell.status)?));
+    let unfinished = |(_, cell): &(&CellSpec, &CellRecord)| cell.status != CellStatus::Completed;
+    let fates: BTreeMap<String, Fate> =
+        record.plan.cells.iter().zip(&record.cells).filter(unfinished).filter_map(again).collect();
     let missing = record.cells.iter().any(|cell| cell.status != CellStatus::Completed);
     if !missing {
         bail!("nothing to resume: every cell of {} is completed", record.run.id);
     }
-    let fates = std::collections::BTreeMap::new();
     Ok(Resolved { plan: record.plan.clone(), fates, out: ".".into(), redact: false })
 }

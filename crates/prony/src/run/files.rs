@@ -1,13 +1,14 @@
 //! Everything a run writes. A log that cannot be written (a full disk, say) is reported once and then left alone: the
 //! measurement goes on, and the result is still printed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use prony_report::Picture;
 use prony_store::{LineLog, RunFolder, SampleLog, StoreError, write_atomic};
 use prony_types::{Environment, Event, RunRecord, Sample, Telemetry};
+use rustix::fs::{FlockOperation, flock};
 
 use super::redactor::Redactor;
 
@@ -19,6 +20,8 @@ pub(crate) struct Files {
     events: Log<LineLog>,
     metrics: Log<LineLog>,
     redactor: Option<Redactor>,
+    /// Held while this process writes here.
+    _claim: File,
 }
 
 /// A log, until it fails.
@@ -47,14 +50,33 @@ impl<T> Log<T> {
 }
 
 impl Files {
-    pub(crate) fn new(folder: RunFolder, redactor: Option<Redactor>) -> Result<Files, StoreError> {
+    /// Opens the logs of a run folder, unless another process is writing there.
+    pub(crate) fn new(folder: RunFolder, redactor: Option<Redactor>) -> anyhow::Result<Files> {
+        let claim = File::open(folder.path()).with_context(|| folder.path().display().to_string())?;
+        if flock(&claim, FlockOperation::NonBlockingLockExclusive).is_err() {
+            bail!("another prony is writing {}; wait for it to end", folder.path().display());
+        }
         Ok(Files {
             samples: Log::Open(SampleLog::open(&folder.file("samples.csv"))?),
             events: Log::Open(LineLog::open(&folder.file("events.jsonl"))?),
             metrics: Log::Open(LineLog::open(&folder.file("metrics.jsonl"))?),
             folder,
             redactor,
+            _claim: claim,
         })
+    }
+
+    /// Takes the folder away again: nothing ran.
+    pub(crate) fn discard(self) -> Result<(), StoreError> {
+        self.folder.discard()
+    }
+
+    /// A cell has ended and writes its log no more.
+    pub(super) fn close_cell(&self, slug: &str) {
+        let log = self.folder.file("cells").join(slug).join("worker.log");
+        if let Some(Err(error)) = self.redactor.as_ref().map(|redactor| redactor.text_file(&log)) {
+            tracing::error!("{error:#}");
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -88,6 +110,12 @@ impl Files {
         });
     }
 
+    /// Everything that the record says, rendered and on disk; names whatever could not be written.
+    pub(crate) fn write_all(&self, record: &RunRecord) -> anyhow::Result<()> {
+        self.write_record(record)?;
+        self.write_reports(record)
+    }
+
     pub(super) fn write_environment(&self, environment: &Environment) -> anyhow::Result<()> {
         let shown = match &self.redactor {
             Some(_) => &Environment { hostname: None, ..environment.clone() },
@@ -111,14 +139,9 @@ impl Files {
         shown
     }
 
-    /// Renders every report from the record, and names whatever could not be written.
-    pub(crate) fn write_reports(&self, record: &RunRecord) -> anyhow::Result<()> {
+    fn write_reports(&self, record: &RunRecord) -> anyhow::Result<()> {
         let record = &self.shown(record);
         self.write_sidecars(record)?;
-        if let Some(redactor) = &self.redactor {
-            let logs = record.cells.iter().map(|cell| self.folder.file("cells").join(&cell.slug).join("worker.log"));
-            redactor.text_files(logs.chain([self.folder.file("run.log")]))?;
-        }
         write_reports(self.folder.path(), record)?;
         let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
         match broken.into_iter().flatten().next() {

@@ -4,11 +4,11 @@
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
     ArtifactRecord, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, MemoryRecord,
-    ModelRecord, ModelSource, OutputCheck, Phase, PrecisionRecord, Sample, SampleNote, Stage, Telemetry,
+    ModelRecord, ModelSource, OutputCheck, Phase, Phases, PrecisionRecord, Sample, SampleNote, Stage, Telemetry,
 };
 
 /// A cell in the making.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CellFold {
     pub(crate) record: CellRecord,
     pub(crate) samples: Vec<Sample>,
@@ -34,8 +34,8 @@ impl CellFold {
 
     /// A cell that an earlier sitting completed, with the samples of all its attempts: those of the last one count.
     pub(crate) fn finished(record: CellRecord, mut samples: Vec<Sample>) -> CellFold {
-        let last_attempt = (record.samples.warmup + record.samples.steady) as usize;
-        samples.drain(..samples.len().saturating_sub(last_attempt));
+        let last_attempt = samples.iter().rposition(|sample| sample.phase == Phase::Cold).unwrap_or(0);
+        samples.drain(..last_attempt);
         CellFold { record, samples, telemetry: Vec::new(), check: None, settled: true, lost: 0 }
     }
 
@@ -66,11 +66,12 @@ impl CellFold {
                 record.phases.cold_ms = Some(*total_ms);
                 record.model.head = Some(head.clone());
             }
-            EventKind::Frames { count, size, source, sha256, skipped } => {
+            EventKind::Frames { count, size, resident_bytes, source, sha256, skipped } => {
                 record.input = Some(InputRecord {
                     source: source.clone(),
                     frames: *count,
                     size: *size,
+                    resident_bytes: *resident_bytes,
                     sha256: sha256.clone(),
                     skipped: skipped.clone(),
                 });
@@ -100,19 +101,35 @@ impl CellFold {
         judge::by_round(&self.samples)
     }
 
+    /// The record as far as it is: figures, but no verdict before the end.
+    pub(crate) fn so_far(&self, budget: &BudgetSpec) -> CellRecord {
+        let mut now = self.clone();
+        now.count();
+        if now.record.status == CellStatus::Pending && now.record.samples.steady > 0 {
+            now.compute(budget);
+            now.record.verdict = None;
+            now.record.verdict_reasons = Vec::new();
+        }
+        now.record
+    }
+
     /// Ends the cell. Figures are made only where they can be stood behind: not for a cell that failed.
     pub(crate) fn close(&mut self, status: CellStatus, reason: Option<String>, budget: &BudgetSpec) {
         self.record.status = status;
         self.record.reason = reason;
+        self.count();
+        if matches!(status, CellStatus::Completed | CellStatus::Interrupted) && self.record.samples.steady > 0 {
+            self.compute(budget);
+        }
+    }
+
+    fn count(&mut self) {
         let count = |wanted: &[Phase]| self.samples.iter().filter(|s| wanted.contains(&s.phase)).count() as u64;
         self.record.samples = SampleNote {
             warmup: count(&[Phase::Cold, Phase::Warmup]),
             steady: count(&[Phase::Steady]),
             lost: self.lost,
         };
-        if matches!(status, CellStatus::Completed | CellStatus::Interrupted) && self.record.samples.steady > 0 {
-            self.compute(budget);
-        }
     }
 
     fn compute(&mut self, budget: &BudgetSpec) {
@@ -121,9 +138,8 @@ impl CellFold {
         let record = &mut self.record;
         record.latency_ms = judge::latency(&self.samples);
         let total = record.latency_ms.get(&Stage::Total).copied();
-        let made = judge::phases(&self.samples, total.as_ref());
-        record.phases.first_second_ms = made.first_second_ms;
-        record.phases.steady_ms = made.steady_ms;
+        let warmup_s = record.phases.warmup_s;
+        record.phases = Phases { warmup_s, ..judge::phases(&self.samples, total.as_ref()) };
         record.histogram = shape::histogram(&totals);
         record.timeline = shape::timeline(&self.samples);
         record.round_p50_ms = judge::round_p50_ms(&self.samples);

@@ -44,8 +44,9 @@ impl Redactor {
         Redactor { needles }
     }
 
-    fn text(&self, text: &str) -> String {
-        self.needles.iter().fold(text.to_owned(), |text, (needle, stand_in)| text.replace(needle, stand_in))
+    /// A text without them.
+    pub(crate) fn text(&self, text: &str) -> String {
+        self.needles.iter().fold(text.to_owned(), |text, (needle, stand_in)| replace(&text, needle, stand_in))
     }
 
     /// A value as JSON without what must not be seen.
@@ -72,13 +73,40 @@ impl Redactor {
         }
     }
 
-    /// Rewrites log files; one that is not there is no problem.
-    pub(crate) fn text_files(&self, paths: impl Iterator<Item = PathBuf>) -> anyhow::Result<()> {
-        for path in paths {
-            if let Ok(text) = fs::read(&path) {
-                write_atomic(&path, self.text(&String::from_utf8_lossy(&text)).as_bytes())?;
-            }
+    /// Rewrites a log file; one that is not there is no problem.
+    pub(crate) fn text_file(&self, path: &Path) -> anyhow::Result<()> {
+        if let Ok(text) = fs::read(path) {
+            write_atomic(path, self.text(&String::from_utf8_lossy(&text)).as_bytes())?;
         }
         Ok(())
+    }
+}
+
+/// Replaces a path where it stands as a whole, not where it is the beginning of a longer name.
+fn replace(text: &str, needle: &str, stand_in: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(needle) {
+        let (before, found) = rest.split_at(at);
+        let after = &found[needle.len()..];
+        let inside_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        let begins = !before.chars().next_back().is_some_and(inside_name);
+        let ends = needle.ends_with('/') || !after.chars().next().is_some_and(inside_name);
+        out.push_str(before);
+        out.push_str(if begins && ends { stand_in } else { needle });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replace;
+
+    #[test]
+    fn a_path_is_replaced_whole_or_not_at_all() {
+        assert_eq!(replace("in /a/b, /a/b/c and /a/bc", "/a/b", "b"), "in b, b/c and /a/bc");
+        assert_eq!(replace("/a/b/c.png: bad; x/a/b/d", "/a/b/", ""), "c.png: bad; x/a/b/d");
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use prony_judge::stats;
 use prony_judge::stopping::{self, Decision, Progress};
-use prony_types::{BudgetSpec, CellRecord, CellStatus, MethodRecord, Phase, Plan, Sample, Stage};
+use prony_types::{BudgetSpec, CellRecord, CellStatus, MethodRecord, Phase, Plan, Stage};
 
+use super::cell::{Doing, RunCell};
 use super::progress::short_time;
 
 /// Length of a round.
@@ -46,11 +47,16 @@ pub(super) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u3
     Slice { seconds, max_samples }
 }
 
-/// How far a cell is.
-pub(super) fn standing(samples: &[Sample], measured_s: f64) -> Progress {
-    let totals: Vec<u64> = samples.iter().filter(|s| s.phase == Phase::Steady).map(|s| s.total_ns).collect();
-    let half_width = stats::summarize(&totals).as_ref().and_then(stats::relative_half_width);
-    Progress { samples: totals.len() as u64, measured_s, half_width }
+/// How far a cell is. The interval costs a sort, so it is made only where it decides.
+pub(super) fn standing(budget: &BudgetSpec, cell: &RunCell) -> Progress {
+    let interval_decides = budget.duration_s.is_none() && budget.samples.is_none();
+    let half_width = || {
+        let steady = cell.fold.samples.iter().filter(|s| s.phase == Phase::Steady);
+        let totals: Vec<u64> = steady.map(|s| s.total_ns).collect();
+        stats::summarize(&totals).as_ref().and_then(stats::relative_half_width)
+    };
+    let half_width = if interval_decides { half_width() } else { None };
+    Progress { samples: cell.steady, measured_s: cell.measured_s, half_width }
 }
 
 /// Whether a cell needs another round.
@@ -64,38 +70,38 @@ pub(super) fn throughput_seconds(budget: &BudgetSpec) -> f64 {
     budget.duration_s.unwrap_or(THROUGHPUT_S).min(THROUGHPUT_S)
 }
 
-/// Seconds that a cell will probably take, before anything is known about it.
-pub(crate) fn estimate_s(budget: &BudgetSpec) -> f64 {
-    let measure = match budget.duration_s {
-        Some(seconds) => seconds,
-        None => f64::from(MIN_ROUNDS) * ROUND_S + 1.0,
+/// Seconds that a cell will probably take, before anything is known about it; `None` where only a number of samples
+/// bounds it.
+pub(crate) fn estimate_s(budget: &BudgetSpec) -> Option<f64> {
+    let measure = match (budget.duration_s, budget.samples) {
+        (Some(seconds), _) => seconds,
+        (None, Some(_)) => return None,
+        (None, None) => f64::from(MIN_ROUNDS) * ROUND_S + 1.0,
     };
-    measure + throughput_seconds(budget) + budget.warmup_s.unwrap_or(1.0) + 1.0
+    Some(measure + throughput_seconds(budget) + budget.warmup_s.unwrap_or(1.0) + 1.0)
 }
 
 /// Share done and the figure of the moment, for a bar. Cheap: a median of the last few hundred samples.
-pub(super) fn figure(budget: &BudgetSpec, samples: &[Sample], measured_s: f64, doing: &str) -> (f64, String) {
+pub(super) fn figure(budget: &BudgetSpec, cell: &RunCell) -> (f64, String) {
     const WINDOW: usize = 256;
-    let steady = samples.iter().rev().take_while(|s| s.phase != Phase::Cold).filter(|s| s.phase == Phase::Steady);
-    let mut recent: Vec<u64> = steady.take(WINDOW).map(|s| s.total_ns).collect();
-    let timed = !recent.is_empty();
-    if !timed {
-        recent = samples.iter().rev().take(WINDOW).map(|s| s.total_ns).collect();
-    }
-    let count = samples.iter().filter(|s| s.phase == Phase::Steady).count() as u64;
-    let round_s = samples.last().filter(|s| s.phase == Phase::Steady).map_or(0.0, |last| {
-        let first =
-            samples.iter().rev().take_while(|s| s.round == last.round).last().map_or(last.start_ns, |s| s.start_ns);
-        (last.start_ns.saturating_sub(first)) as f64 / 1e9
-    });
-    let so_far = measured_s + if doing == "measuring" { round_s } else { 0.0 };
-    let progress = Progress { samples: count, measured_s: so_far, half_width: None };
+    let samples = &cell.fold.samples;
+    let recent = &samples[samples.len().saturating_sub(WINDOW)..];
+    let of = |phase: Phase| recent.iter().filter(move |s| s.phase == phase).map(|s| s.total_ns).collect::<Vec<u64>>();
+    let measuring = cell.doing == Doing::Measuring && cell.steady > 0;
+    let mut totals = if measuring { of(Phase::Steady) } else { recent.iter().map(|s| s.total_ns).collect() };
+    let under_way = match samples.last() {
+        Some(last) if measuring && last.phase == Phase::Steady => last.start_ns.saturating_sub(cell.round_began_ns),
+        _ => 0,
+    };
+    let so_far = cell.measured_s + under_way as f64 / 1e9;
+    let progress = Progress { samples: cell.steady, measured_s: so_far, half_width: None };
     let left = stopping::estimate_remaining_s(budget, progress);
     let share = if so_far + left > 0.0 { so_far / (so_far + left) } else { 0.0 };
-    let Some(p50) = stats::median_ns(&mut recent) else { return (share, doing.to_owned()) };
+    let doing = cell.doing.words();
+    let Some(p50) = stats::median_ns(&mut totals) else { return (share, doing.to_owned()) };
     let p50 = p50 / 1e6;
-    let text = if timed && doing == "measuring" {
-        format!("p50 {p50:.2} ms  {count} samples  ETA {}", short_time(left))
+    let text = if measuring {
+        format!("p50 {p50:.2} ms  {} samples  ETA {}", cell.steady, short_time(left))
     } else {
         format!("{doing}  {p50:.2} ms")
     };
@@ -147,7 +153,7 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
         stopping,
         schedule: format!(
             "rounds of about {ROUND_S} s, interleaved over the cells there and back, with a pause and {} uncounted \
-             frames before each; one timed cell at a time on the machine",
+             frames before each; one timed cell at a time, other runs of Prony on the machine wait",
             3
         ),
         intervals: "95 % interval of the median from order statistics, with the number of samples reduced by their \
@@ -158,7 +164,7 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
                      beyond 2 %"
             .into(),
         throughput: format!(
-            "frames a second of wall time over {} s, two calls in flight, pre- and post-processing included",
+            "frames a second of wall time over about {} s, two calls in flight, pre- and post-processing included",
             throughput_seconds(budget)
         ),
     }

@@ -6,10 +6,14 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
 
 use prony_bench::{RingReader, Shared};
 use prony_types::{Command as Order, Event, Fault, Job, MeasureJob, Sample, Telemetry};
 use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How long a worker may take to end after its last word.
+const LAST_RITES: Duration = Duration::from_secs(5);
 
 /// First argument of a worker's command line.
 pub(crate) const WORKER_VERB: &str = "worker";
@@ -103,14 +107,33 @@ impl Worker {
         self.ring.lost()
     }
 
+    /// Signs of life beside samples and events.
+    pub(crate) fn beats(&self) -> u64 {
+        self.ring.beats()
+    }
+
+    /// Asks it to end the loop it is in.
+    pub(crate) fn ask_to_stop(&self) {
+        self.ring.ask_to_stop();
+    }
+
     /// Ends it and whatever it started, now.
     pub(crate) fn kill(&mut self) {
         kill_group(self.child.id());
     }
 
-    /// Waits for the end.
+    /// Waits for the end of a worker that has said its last word. One that hangs in a library's destructor is helped.
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
         self.orders = None;
+        let begun = Instant::now();
+        while begun.elapsed() < LAST_RITES {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        tracing::warn!("worker {} does not end by itself; killed", self.child.id());
+        self.kill();
         self.child.wait()
     }
 }

@@ -277,11 +277,8 @@ fn cell_view(record: &RunRecord, cell: &CellRecord, index: usize, pictures: &[Pi
     let phases = groups.iter().position(|group| group.title == "Phases").map(|i| groups.remove(i).facts);
     let (word, tone) = row::word(cell);
     let mut badges = vec![badge(word, tone)];
-    if cell.verdict.is_some() && cell.status != CellStatus::Completed {
-        badges.insert(
-            0,
-            badge(cell.status.name(), if cell.status == CellStatus::Failed { Tone::Bad } else { Tone::Care }),
-        );
+    if let Some(verdict) = row::verdict(cell).filter(|_| cell.status != CellStatus::Completed) {
+        badges.push(badge(verdict.name(), row::verdict_tone(verdict)));
     }
     let stages = facts::stages(cell);
     CellView {
