@@ -51,6 +51,8 @@ pub(crate) fn run(record: &RunRecord) -> Vec<Fact> {
     list.add("command", run.command.join(" "));
     list.add("version", &run.version);
     list.add("started", &run.started);
+    let again: Vec<&str> = run.resumed.iter().map(|sitting| sitting.started.as_str()).collect();
+    list.maybe("resumed", Some(again.join(", ")).filter(|text| !text.is_empty()));
     list.add("finished", run.finished.as_deref().unwrap_or("not yet"));
     list.maybe("wall time", run.wall_s.map(figure::seconds));
     list.add("exit code", run.exit_code.map_or_else(|| "none yet".to_owned(), |code| u8::from(code).to_string()));
@@ -271,6 +273,8 @@ fn input(cell: &CellRecord) -> Option<Group> {
     list.add("source", &input.source);
     list.add("frames", format!("{} distinct", input.frames));
     list.maybe("frame size", input.size.map(|[w, h]| format!("{w}×{h}\u{a0}px")));
+    let mib = input.resident_bytes as f64 / f64::from(1 << 20);
+    list.maybe("in memory", (input.resident_bytes > 0).then(|| format!("{}, part of the host peak", figure::mib(mib))));
     list.add("sha256", &input.sha256);
     list.add("skipped files", input.skipped.join("; "));
     list.group("Input")

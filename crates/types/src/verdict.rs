@@ -58,9 +58,9 @@ pub enum Difference {
     Faster,
     /// More time a frame, beyond the noise.
     Slower,
-    /// No difference that the measurement can show.
+    /// No difference that matters in practice, and the measurement can tell.
     Same,
-    /// The two were not measured alike.
+    /// The two were not measured alike, or the data cannot tell.
     NotComparable,
 }
 
