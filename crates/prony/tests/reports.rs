@@ -4,6 +4,8 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use support::{Place, QUICK, expect_code, has_tool, prony, quick, stderr, stdout};
 
@@ -78,6 +80,21 @@ fn redact_leaves_host_name_and_paths_out_of_every_file() {
     expect_code(&output, 2);
 }
 
+/// The page's final DOM and what was said on its console.
+fn open_in_browser(page: &Path, profile: &Path) -> (String, Vec<String>) {
+    let output = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--enable-logging=stderr", "--v=0", "--virtual-time-budget=3000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", fs::canonicalize(page).unwrap().display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let console = stderr(&output).lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    (stdout(&output), console)
+}
+
 #[test]
 fn the_page_opens_in_a_browser_without_an_error() {
     if !has_tool("chromium") {
@@ -85,19 +102,7 @@ fn the_page_opens_in_a_browser_without_an_error() {
     }
     let place = Place::new();
     expect_code(&place.bench(&QUICK).output().unwrap(), 0);
-    let page = format!("file://{}", fs::canonicalize(place.run().join("report.html")).unwrap().display());
-    let profile = place.path("profile");
-    let output = std::process::Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--enable-logging=stderr", "--v=0", "--virtual-time-budget=3000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(&page)
-        .output()
-        .unwrap();
-    let (dom, log) = (stdout(&output), stderr(&output));
-    assert!(output.status.success(), "{log}");
-    let console: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+    let (dom, console) = open_in_browser(&place.run().join("report.html"), &place.path("profile"));
     assert!(console.is_empty(), "{console:?}");
     let record = place.record();
     for cell in &record.cells {
@@ -116,15 +121,8 @@ fn a_console_error_would_be_seen() {
     let place = Place::new();
     let page = place.path("bad.html");
     fs::write(&page, "<!doctype html><title>x</title><script>console.error('planted')</script>").unwrap();
-    let output = std::process::Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--enable-logging=stderr", "--v=0", "--virtual-time-budget=3000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", place.path("profile").display()))
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap();
-    assert!(stderr(&output).lines().any(|line| line.contains("CONSOLE") && line.contains("planted")));
+    let (_, console) = open_in_browser(&page, &place.path("profile"));
+    assert!(console.iter().any(|line| line.contains("planted")), "{console:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::figure;
 
 const WIDTH: f64 = 540.0;
 const LEFT: f64 = 98.0;
-const RIGHT: f64 = WIDTH - 112.0;
+const RIGHT: f64 = WIDTH - 146.0;
 const ROW: f64 = 27.0;
 const TOP: f64 = 6.0;
 /// Less than this share of the total between the stages is rounding, not a finding.
