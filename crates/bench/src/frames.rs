@@ -276,6 +276,30 @@ mod tests {
     }
 
     #[test]
+    fn an_npz_has_an_array_for_each_input_or_says_which_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npz");
+        use npyz::WriterBuilder as _;
+        let mut archive = npyz::npz::NpzWriter::create(&path).unwrap();
+        let mut array = archive
+            .array("x", npyz::zip::write::FileOptions::default())
+            .unwrap()
+            .default_dtype()
+            .shape(&[1, 2])
+            .begin_nd()
+            .unwrap();
+        array.extend([3.0f32, 4.0]).unwrap();
+        array.finish().unwrap();
+        drop(archive);
+        let input = |name: &str| TensorSpec { name: name.into(), dtype: DType::F32, shape: vec![1, 2] };
+        let feed = tensors(&spec(SourceSpec::Tensor(path.clone())), &[input("x")]).unwrap();
+        let Items::Tensors(items) = &feed.items else { panic!("no tensors") };
+        assert_eq!(items[0][0], Values::F32(vec![3.0, 4.0]));
+        let error = tensors(&spec(SourceSpec::Tensor(path)), &[input("y")]).unwrap_err();
+        assert!(error.contains("no array `y`; it has x"), "{error}");
+    }
+
+    #[test]
     fn random_tensors_lie_between_0_and_1_and_differ() {
         let input = TensorSpec { name: "x".into(), dtype: DType::F32, shape: vec![1, 100] };
         let feed = tensors(&spec(SourceSpec::Scenes), std::slice::from_ref(&input)).unwrap();

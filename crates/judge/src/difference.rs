@@ -1,8 +1,8 @@
 //! One cell against another.
 //!
 //! Cells are measured in interleaved rounds, so round i of one stands beside round i of the other and whatever the
-//! machine did at that time they share. The interval is therefore that of the paired logarithms of the rounds' medians (Student's
-//! t), and never narrower than what the samples within the rounds allow. A difference is only called one when the whole
+//! machine did at that time they share. The interval is therefore that of the paired logarithms of the rounds' medians,
+//! and never narrower than what the samples within the rounds allow. A difference is only called one when the whole
 //! interval lies outside a region of practical equivalence: two processes of one binary differ by up to 2 % through
 //! memory layout alone, so less than that says nothing about the engines. And two cells are only called the same when the
 //! interval is narrow enough to leave no room for a difference that would matter: too little data is not sameness.
@@ -45,8 +45,8 @@ pub fn compare(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Option<Contrast> {
     let log_ratio = log_ratio(&all_cell, &all_against)?;
     let pairs: Vec<Pair> = cell.iter().zip(against).filter_map(|(c, a)| Pair::new(c, a)).collect();
     let (lo, hi, samples) = if pairs.len() >= PAIRED_ROUNDS {
-        let (mean, half) = paired(&pairs);
-        (mean - half, mean + half, pairs.iter().fold([0, 0], |[c, a], p| [c + p.samples[0], a + p.samples[1]]))
+        let (lo, hi) = paired(&pairs);
+        (lo, hi, pairs.iter().fold([0, 0], |[c, a], p| [c + p.samples[0], a + p.samples[1]]))
     } else {
         let half = log_half_width(&all_cell).hypot(log_half_width(&all_against));
         (log_ratio - half, log_ratio + half, [all_cell.len(), all_against.len()])
@@ -110,15 +110,39 @@ impl Pair {
     }
 }
 
-/// Mean of the log-ratios and half its interval. The scatter between rounds already holds the noise within them, but
-/// a few rounds can agree by chance; so the larger of the two counts.
+/// Interval of the log-ratios' centre. With enough rounds it is that of their median, by ranks: a neighbour's burst in a
+/// round or two of one cell then moves nothing. With few it is Student's, of the mean. The scatter between rounds already
+/// holds the noise within them, but rounds can agree by chance; so it is never narrower than that noise.
 fn paired(pairs: &[Pair]) -> (f64, f64) {
-    let k = pairs.len() as f64;
-    let mean = pairs.iter().map(|p| p.log_ratio).sum::<f64>() / k;
-    let variance = pairs.iter().map(|p| (p.log_ratio - mean).powi(2)).sum::<f64>() / (k - 1.0);
-    let between = t975(pairs.len() - 1) * (variance / k).sqrt();
-    let within = pairs.iter().map(|p| p.within.powi(2)).sum::<f64>().sqrt() / k;
-    (mean, between.max(within))
+    let k = pairs.len();
+    let mut ratios: Vec<f64> = pairs.iter().map(|p| p.log_ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    let within = pairs.iter().map(|p| p.within.powi(2)).sum::<f64>().sqrt() / k as f64;
+    let (lo, hi) = match rank_from_either_end(k) {
+        Some(rank) => (ratios[rank], ratios[k - 1 - rank]),
+        None => {
+            let mean = ratios.iter().sum::<f64>() / k as f64;
+            let variance = ratios.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (k - 1) as f64;
+            let half = t975(k - 1) * (variance / k as f64).sqrt();
+            (mean - half, mean + half)
+        }
+    };
+    let (centre, half) = ((lo + hi) / 2.0, (hi - lo) / 2.0);
+    (centre - half.max(within), centre + half.max(within))
+}
+
+/// How many of the smallest and of the largest of `n` values lie outside a 95 % interval of their median; `None` where
+/// not even one may. The count of values below the median is binomial with one half.
+fn rank_from_either_end(n: usize) -> Option<usize> {
+    let mut term = 0.5f64.powi(i32::try_from(n).ok()?);
+    let mut tail = 0.0;
+    let mut rank = 0;
+    while tail + term <= 0.025 {
+        tail += term;
+        rank += 1;
+        term *= (n + 1 - rank) as f64 / rank as f64;
+    }
+    (rank > 1).then(|| rank - 1)
 }
 
 /// A difference of logarithms and not the logarithm of a quotient: that of the cells swapped is its negative to the bit.

@@ -112,6 +112,36 @@ fn one_cell_measured_twice_is_the_same() {
 }
 
 #[test]
+fn a_burst_in_a_few_of_many_rounds_does_not_hide_that_two_are_the_same() {
+    let (mut a, mut b) = (rounds(6.0e6, 20, 1), rounds(6.0e6, 20, 2));
+    for (cell, hit) in [(&mut a, [3, 9, 15]), (&mut b, [0, 8, 11])] {
+        for round in hit {
+            cell[round].iter_mut().for_each(|ns| *ns += *ns / 2);
+        }
+    }
+    assert_eq!(word(&a, &b), Difference::Same);
+}
+
+#[test]
+fn ranks_are_those_of_the_tables() {
+    // Sign-test tables: how many may be cut from each end at 95 %.
+    let known = [
+        (5, None),
+        (6, None),
+        (8, None),
+        (9, Some(1)),
+        (10, Some(1)),
+        (12, Some(2)),
+        (15, Some(3)),
+        (20, Some(5)),
+        (40, Some(13)),
+    ];
+    for (n, rank) in known {
+        assert_eq!(rank_from_either_end(n), rank, "{n}");
+    }
+}
+
+#[test]
 fn less_than_two_percent_is_the_same_however_sure() {
     let exact = |ns: u64| vec![vec![ns; 500]; 10];
     let contrast = compare(&exact(1_015_000), &exact(1_000_000)).unwrap();

@@ -20,7 +20,7 @@ pub(crate) fn worker() -> anyhow::Result<ExitCode> {
     Ok(if done { ExitCode::Ok } else { ExitCode::CellFailed })
 }
 
-/// Width of the terminal, for tables; 80 where there is none.
+/// Width of the terminal, for tables; 100 columns where there is none.
 fn terminal_width() -> usize {
     rustix::termios::tcgetwinsize(rustix::stdio::stdout())
         .ok()

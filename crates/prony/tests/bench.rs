@@ -49,11 +49,17 @@ fn without_arguments_it_measures_both_built_in_models_and_writes_every_file() {
         assert_eq!(cell.precision.executed.as_deref(), Some("fp32"));
         assert!(cell.backend.threads.unwrap() >= 1 && !cell.backend.affinity.as_ref().unwrap().cpus.is_empty());
         assert_ne!(cell.verdict.unwrap(), Verdict::WrongOutput, "{:?}", cell.verdict_reasons);
-        assert!((3..=5).contains(&cell.round_p50_ms.len()), "{:?}", cell.round_p50_ms);
+        assert!((3..=10).contains(&cell.round_p50_ms.len()), "{:?}", cell.round_p50_ms);
         assert_eq!(cell.samples.lost, 0);
     }
     assert_eq!(record.recommendation.len(), 2);
     assert!(stdout(&output).contains(&record.recommendation[0].text[..20]), "{}", stdout(&output));
+    let readings = prony_store::read_telemetry(&run.join("metrics.jsonl")).unwrap();
+    let timed = readings.iter().filter(|reading| reading.cell.is_some() && reading.worker_rss_bytes.is_some());
+    assert!(timed.count() > 0, "the sensors were read beside a worker");
+    assert!(readings.iter().all(|reading| reading.mem_available_bytes.is_some() && reading.load1.is_some()));
+    let environment = fs::read_to_string(run.join("env_report.txt")).unwrap();
+    assert!(environment.contains(record.environment.kernel.as_deref().unwrap()), "{environment}");
     let samples = prony_store::read_samples(&run.join("samples.csv")).unwrap();
     let steady = samples.iter().filter(|(_, s)| s.phase == prony_types::Phase::Steady).count() as u64;
     assert_eq!(steady, record.cells.iter().map(|c| c.samples.steady).sum::<u64>());
@@ -110,7 +116,7 @@ fn an_output_folder_that_cannot_be_made_is_named() {
 #[test]
 fn the_same_cell_twice_comes_out_the_same() {
     let place = Place::new();
-    let args = ["builtin-thermal", "builtin-thermal", "--duration", "5"];
+    let args = ["builtin-thermal", "builtin-thermal", "--duration", "10"];
     expect_code(&place.bench(&args).output().unwrap(), 0);
     let record = place.record();
     assert_eq!(record.comparisons.len(), 1);

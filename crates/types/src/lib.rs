@@ -4,6 +4,7 @@
 //! It holds data and the few laws that belong to the data; it does no I/O and depends on serde alone.
 
 mod detection;
+mod environment;
 mod event;
 mod image;
 mod job;
@@ -14,6 +15,7 @@ mod tensor;
 mod verdict;
 
 pub use detection::{Detection, GroundTruth};
+pub use environment::{CpuRecord, Environment};
 pub use event::{Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, Fault, Job, MeasureJob, Phase, WORKER_PROTOCOL};
@@ -22,10 +24,10 @@ pub use plan::{
     SceneKind, SourceSpec, UnknownName,
 };
 pub use record::{
-    Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, CpuRecord, Environment,
-    ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord,
-    Phases, PrecisionRecord, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sitting, StageStats, TempRange,
-    TensorAgreement, Thumbnail, TimelinePoint,
+    Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ExitCode, Gate, Histogram,
+    InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases, PrecisionRecord,
+    Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail,
+    TimelinePoint,
 };
 pub use sample::{Sample, Stage, Telemetry};
 pub use tensor::{DType, Dim, Metadata, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};

@@ -213,3 +213,36 @@ pub(crate) fn utc_now() -> String {
 pub(crate) fn utc_stamp() -> String {
     jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use prony_types::Phase;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_breaks_a_log_and_not_the_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(dir.path(), "x", "20261115T000000Z").unwrap();
+        symlink("/dev/full", folder.file("events.jsonl")).unwrap();
+        symlink("/dev/full", folder.file("samples.csv")).unwrap();
+        let mut files = Files::new(folder, None).unwrap();
+        let sample = Sample {
+            start_ns: 1,
+            phase: Phase::Steady,
+            round: 1,
+            frame: 0,
+            detections: 0,
+            parts_ns: [None; 5],
+            total_ns: 9,
+        };
+        for _ in 0..2 {
+            files.log_samples("cell", &[sample]);
+        }
+        let error = files.samples.error().unwrap();
+        assert!(error.contains("samples.csv") && error.contains("No space left"), "{error}");
+        assert!(files.metrics.error().is_none(), "the other logs go on");
+    }
+}

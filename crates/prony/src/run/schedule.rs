@@ -10,9 +10,9 @@ use super::cell::{Doing, RunCell};
 use super::progress::short_time;
 
 /// Length of a round.
-const ROUND_S: f64 = 1.0;
-/// Fewer rounds cannot show whether the machine held still.
-const MIN_ROUNDS: u32 = 5;
+const ROUND_S: f64 = 0.5;
+/// Fewer rounds cannot show whether the machine held still, and a burst in one would decide a comparison.
+const MIN_ROUNDS: u32 = 10;
 const THROUGHPUT_S: f64 = 2.0;
 
 /// The next round of a cell.
@@ -32,9 +32,9 @@ pub(super) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u3
     let seconds = match budget.duration_s {
         Some(duration) => {
             let length = (duration / f64::from(MIN_ROUNDS)).min(ROUND_S);
-            let left = duration - measured_s;
-            // No crumb of a round at the end: its few samples would pass for a round of their own.
-            if left < 1.5 * length { left } else { length }
+            let left = (duration - measured_s).max(0.0);
+            // Equal parts: a crumb of a round at the end would pass for a round of its own.
+            left / (left / length - 0.01).ceil().max(1.0)
         }
         None => ROUND_S,
     };
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn a_duration_is_spent_to_the_end_in_whole_rounds() {
-        for (duration, rounds) in [(8.0, 8), (1.0, 5), (0.5, 5), (5.3, 5), (60.0, 60)] {
+        for (duration, rounds) in [(8.0, 16), (1.0, 10), (0.5, 10), (5.3, 11), (60.0, 120)] {
             let (spent, made) = spend(&budget(Some(duration), None));
-            assert!((spent - duration).abs() < 1e-9, "{duration}: {spent}");
+            assert!((spent - duration).abs() < 1e-6, "{duration}: {spent}");
             assert_eq!(made, rounds, "{duration}");
         }
     }
@@ -206,14 +206,14 @@ mod tests {
             taken += slice(&budget, 0.0, taken, rounds).max_samples.unwrap();
             rounds += 1;
         }
-        assert_eq!((taken, rounds), (12, 5));
+        assert_eq!((taken, rounds), (12, 10));
     }
 
     #[test]
     fn without_a_budget_a_fast_cell_still_gets_its_rounds() {
         let narrow = Progress { samples: 100_000, measured_s: 1.0, half_width: Some(0.001) };
         assert!(more(&budget(None, None), narrow, 1));
-        assert!(!more(&budget(None, None), Progress { measured_s: 5.0, ..narrow }, 5));
+        assert!(!more(&budget(None, None), Progress { measured_s: 5.0, ..narrow }, 10));
     }
 
     #[test]
