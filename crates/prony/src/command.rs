@@ -15,7 +15,13 @@ use crate::version::VERSION;
 
 /// One job for a parent process.
 pub(crate) fn worker() -> anyhow::Result<ExitCode> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false).init();
+    // A log that cannot be written, on a full disk say, is no reason to die.
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .log_internal_errors(false)
+        .init();
     let done = prony_bench::run_worker(VERSION, prony_probe::peak_rss_bytes)?;
     Ok(if done { ExitCode::Ok } else { ExitCode::CellFailed })
 }

@@ -143,9 +143,10 @@ impl Run {
     /// Does it all. Whatever happens to a cell, the others go on and the record is written. An error means that nothing
     /// was measured.
     pub(crate) fn execute(mut self) -> anyhow::Result<Ending> {
-        self.files.write_environment(&self.record.environment)?;
-        self.refresh();
-        self.files.write_record(&self.record)?;
+        if let Err(error) = self.begin() {
+            let _ = self.files.discard();
+            return Err(error);
+        }
         for (index, cell) in self.cells.iter().enumerate().filter(|(_, cell)| !cell.is_pending()) {
             match cell.kept {
                 true => self.progress.finish(index, "kept from the earlier run"),
@@ -170,6 +171,13 @@ impl Run {
         }
         drop(lock);
         Ok(self.conclude())
+    }
+
+    /// The first words on disk: if these cannot be written, there is no point in going on.
+    fn begin(&mut self) -> anyhow::Result<()> {
+        self.files.write_environment(&self.record.environment)?;
+        self.refresh();
+        self.files.write_record(&self.record)
     }
 
     fn is_running(&self, index: usize) -> bool {

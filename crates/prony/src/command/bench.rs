@@ -81,8 +81,11 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 fn start_log(path: &Path, verbose: bool, redactor: Option<Redactor>) -> anyhow::Result<()> {
     let file = File::options().create(true).append(true).open(path).with_context(|| path.display().to_string())?;
     let file = LogFile { file, redactor };
-    let to_file = tracing_subscriber::fmt::layer().with_writer(Mutex::new(file)).with_ansi(false).with_target(false);
-    let aloud = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).without_time();
+    // A log that cannot be written, on a full disk say, is no reason to die.
+    let to_file = tracing_subscriber::fmt::layer().with_writer(Mutex::new(file)).log_internal_errors(false);
+    let to_file = to_file.with_ansi(false).with_target(false);
+    let aloud = tracing_subscriber::fmt::layer().with_writer(io::stderr).log_internal_errors(false);
+    let aloud = aloud.with_target(false).without_time();
     let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::ERROR };
     tracing_subscriber::registry()
         .with(to_file.with_filter(LevelFilter::DEBUG))

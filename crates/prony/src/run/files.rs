@@ -49,21 +49,42 @@ impl<T> Log<T> {
     }
 }
 
-impl Files {
-    /// Opens the logs of a run folder, unless another process is writing there.
-    pub(crate) fn new(folder: RunFolder, redactor: Option<Redactor>) -> anyhow::Result<Files> {
+/// What is open while a run is written.
+struct Logs {
+    samples: Log<SampleLog>,
+    events: Log<LineLog>,
+    metrics: Log<LineLog>,
+    claim: File,
+}
+
+impl Logs {
+    fn open(folder: &RunFolder) -> anyhow::Result<Logs> {
         let claim = File::open(folder.path()).with_context(|| folder.path().display().to_string())?;
         if flock(&claim, FlockOperation::NonBlockingLockExclusive).is_err() {
             bail!("another prony is writing {}; wait for it to end", folder.path().display());
         }
-        Ok(Files {
+        Ok(Logs {
             samples: Log::Open(SampleLog::open(&folder.file("samples.csv"))?),
             events: Log::Open(LineLog::open(&folder.file("events.jsonl"))?),
             metrics: Log::Open(LineLog::open(&folder.file("metrics.jsonl"))?),
-            folder,
-            redactor,
-            _claim: claim,
+            claim,
         })
+    }
+}
+
+impl Files {
+    /// Opens the logs of a run folder, unless another process is writing there. A folder that was just made and cannot be
+    /// written to is taken away again.
+    pub(crate) fn new(folder: RunFolder, redactor: Option<Redactor>) -> anyhow::Result<Files> {
+        match Logs::open(&folder) {
+            Ok(Logs { samples, events, metrics, claim }) => {
+                Ok(Files { samples, events, metrics, folder, redactor, _claim: claim })
+            }
+            Err(error) => {
+                let _ = folder.discard();
+                Err(error)
+            }
+        }
     }
 
     /// Takes the folder away again: nothing ran.
