@@ -1,6 +1,6 @@
 //! What can go wrong in a backend.
 
-use prony_types::{FailureKind, TensorInfo};
+use prony_types::{DType, FailureKind, TensorInfo};
 
 /// Why a session could not be made or a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -23,12 +23,22 @@ pub enum BackendError {
         what: String,
     },
     /// The requested shape does not fit the declared one.
-    #[error("input `{}` is declared as {tensor}, which does not take {what}", tensor.name)]
+    #[error("input {tensor} does not take {what}")]
     Shape {
         /// The input.
         tensor: TensorInfo,
         /// What was asked.
         what: String,
+    },
+    /// An input has a type that the backend cannot be fed with.
+    #[error(
+        "input `{name}` is {dtype}, which this backend does not take; export the model with fp32 inputs (without half)"
+    )]
+    InputType {
+        /// The input.
+        name: String,
+        /// Its type.
+        dtype: DType,
     },
     /// A call failed.
     #[error("{backend}: inference failed: {reason}")]
@@ -46,7 +56,7 @@ impl BackendError {
         match self {
             BackendError::Load { .. } => FailureKind::Model,
             BackendError::Unsupported { .. } => FailureKind::Unsupported,
-            BackendError::Shape { .. } => FailureKind::Input,
+            BackendError::Shape { .. } | BackendError::InputType { .. } => FailureKind::Input,
             BackendError::Run { .. } => FailureKind::Runtime,
         }
     }

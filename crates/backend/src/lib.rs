@@ -27,6 +27,9 @@ pub trait Backend {
     /// Whether it could execute a precision of an fp32 file here; the reason if not.
     fn supports(&self, precision: Precision) -> Result<(), String>;
 
+    /// How many devices it can run on here.
+    fn devices(&self) -> u32;
+
     /// Loads a model.
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError>;
 }

@@ -37,10 +37,14 @@ impl Backend for Rten {
         }
     }
 
+    fn devices(&self) -> u32 {
+        1
+    }
+
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
         let unsupported = |what: String| BackendError::Unsupported { backend: NAME, what };
         self.supports(spec.precision).map_err(unsupported)?;
-        if spec.device != 0 {
+        if spec.device >= self.devices() {
             return Err(unsupported(format!("there is no device {}; the CPU is device 0", spec.device)));
         }
         let info = &spec.model.info;

@@ -120,7 +120,7 @@ pub(crate) fn decide_shape(
     let dtype = match tensor.dtype {
         DType::F32 | DType::F64 => DType::F32,
         DType::I32 | DType::I64 | DType::Bool => DType::I32,
-        other => return Err(refuse(format!("{other} values in this backend"))),
+        dtype => return Err(BackendError::InputType { name: tensor.name.clone(), dtype }),
     };
     Ok(TensorSpec { name: tensor.name.clone(), dtype, shape })
 }

@@ -80,8 +80,14 @@ fn against(cell: &mut Cell, reference: &Reference, is_detector: bool) -> Result<
     let compare = |before: &[f32], after: &[f32]| {
         (!before.is_empty() || !after.is_empty()).then(|| agreement::tensors(before, after))
     };
+    let name = "the first call of this session on the same frame".to_owned();
+    let mut values = reference.parts.boxes.iter().chain(&reference.parts.scores);
+    if !values.all(|x| x.is_finite()) {
+        // Nothing agrees with a NaN; that it is there is a finding of its own.
+        return Ok(Agreement { reference: name, boxes: None, scores: None, matched_boxes: None });
+    }
     Ok(Agreement {
-        reference: "the first call of this session on the same frame".to_owned(),
+        reference: name,
         boxes: compare(&reference.parts.boxes, &now.parts.boxes),
         scores: compare(&reference.parts.scores, &now.parts.scores),
         matched_boxes: is_detector

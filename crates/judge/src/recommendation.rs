@@ -1,31 +1,30 @@
 //! What to ship, in one sentence a model.
 
-use prony_types::{CellRecord, CellStatus, Comparison, Difference, Recommendation, Stage, Verdict};
+use prony_types::{BackendName, CellRecord, CellStatus, Comparison, Difference, Recommendation, Stage, Verdict};
 
 use crate::difference::{frame_ms, models};
 use crate::verdict::is_note;
 
-/// Backends that can be added to the embedded one, as an engineer would look for them.
-const TO_INSTALL: &str = "ONNX Runtime or OpenVINO";
-
-/// One recommendation a model (by hash), in the order of the plan: the fastest `valid` cell, else the best there is with
-/// its caveat. Models are never held against each other.
+/// One recommendation a model, in the order of the plan: the fastest `valid` cell, else the best there is with its caveat.
+/// Models are never held against each other.
 pub fn recommend(cells: &[CellRecord], comparisons: &[Comparison]) -> Vec<Recommendation> {
     let measured = models(cells);
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: Vec<&CellRecord> = Vec::new();
     let mut out = Vec::new();
     for cell in cells {
-        if seen.contains(&cell.model.sha256.as_str()) {
+        if seen.iter().any(|other| same_model(other, cell)) {
             continue;
         }
-        seen.push(&cell.model.sha256);
-        let of_model = measured.iter().find(|m| m[0].model.sha256 == cell.model.sha256);
-        out.push(match of_model {
-            Some(ranked) => choose(ranked, comparisons),
-            None => nothing(cell, cells),
-        });
+        seen.push(cell);
+        let ranked: Vec<&CellRecord> = measured.iter().flatten().copied().filter(|c| same_model(c, cell)).collect();
+        out.push(if ranked.is_empty() { nothing(cell, cells) } else { choose(&ranked, comparisons) });
     }
     out
+}
+
+/// By hash and by name: files that cannot be read all have the same hash, which is none.
+fn same_model(a: &CellRecord, b: &CellRecord) -> bool {
+    (&a.model.sha256, &a.model.name) == (&b.model.sha256, &b.model.name)
 }
 
 fn choose(ranked: &[&CellRecord], comparisons: &[Comparison]) -> Recommendation {
@@ -60,7 +59,8 @@ fn beside(best: &CellRecord, ranked: &[&CellRecord], comparisons: &[Comparison])
     match next {
         Some(next) => parts.push(held_against(best, next, comparisons)),
         None if ranked.len() == 1 => {
-            parts.push(format!("nothing else was measured here, so install {TO_INSTALL} to compare"));
+            let all: Vec<&str> = BackendName::ALL.iter().map(|b| b.name()).collect();
+            parts.push(format!("nothing else was measured here: {}", elsewhere(&best.backend.name, &all)));
         }
         None => parts.push("no other cell is valid".into()),
     }
@@ -70,6 +70,15 @@ fn beside(best: &CellRecord, ranked: &[&CellRecord], comparisons: &[Comparison])
         parts.push(format!("{} took less time but is {verdict}", cell.id));
     }
     parts.join("; ")
+}
+
+/// What else the only backend that was measured can be compared with, of all that this version has.
+fn elsewhere(measured: &str, all: &[&str]) -> String {
+    let others: Vec<&str> = all.iter().copied().filter(|&name| name != measured).collect();
+    if others.is_empty() {
+        return "this version has no other backend to compare with".into();
+    }
+    format!("measure it on {} too (--backends {})", others.join(" and "), others.join(","))
 }
 
 fn held_against(best: &CellRecord, next: &CellRecord, comparisons: &[Comparison]) -> String {
@@ -89,14 +98,18 @@ fn held_against(best: &CellRecord, next: &CellRecord, comparisons: &[Comparison]
 
 fn nothing(cell: &CellRecord, cells: &[CellRecord]) -> Recommendation {
     let name = &cell.model.name;
-    let of_model = || cells.iter().filter(|c| c.model.sha256 == cell.model.sha256);
-    let why = of_model().find_map(|c| c.reason.as_ref().map(|r| format!(": {} {}: {r}", c.id, c.status.name())));
-    let text = if of_model().any(|c| c.status == CellStatus::Completed) {
-        format!("Nothing can be said about {name}: no sample was taken.")
-    } else {
-        let why = why.unwrap_or_default();
-        format!("Nothing can be said about {name}: no cell completed{}.", why.trim_end_matches('.'))
+    let of_model: Vec<&CellRecord> = cells.iter().filter(|c| same_model(c, cell)).collect();
+    // The reason stands with the cell; here it would only be said twice.
+    let why = match of_model.as_slice() {
+        all if all.iter().any(|c| c.status == CellStatus::Completed) => "no sample was taken".into(),
+        [one] => match one.status {
+            CellStatus::Failed => "its one cell failed".into(),
+            CellStatus::Pending => "its one cell has not run yet".into(),
+            status => format!("its one cell was {}", status.name()),
+        },
+        all => format!("none of its {} cells completed", all.len()),
     };
+    let text = format!("Nothing can be said about {name}: {why}.");
     Recommendation { model: name.clone(), cell: None, text }
 }
 

@@ -21,14 +21,21 @@ fn only(cells: &[CellRecord], comparisons: &[Comparison]) -> Recommendation {
 }
 
 #[test]
-fn one_cell_says_what_to_install() {
+fn one_cell_says_that_there_is_no_other_backend() {
     let got = only(&[cell("m:rten:fp32", 6.4)], &[]);
     assert_eq!(got.cell.as_deref(), Some("m:rten:fp32"));
     assert_eq!(
         got.text,
         "Ship m on rten in fp32: 6.40 ms a frame (95 % interval 6.34 to 6.46), 156 frames a second; nothing else was \
-         measured here, so install ONNX Runtime or OpenVINO to compare."
+         measured here: this version has no other backend to compare with."
     );
+}
+
+#[test]
+fn only_backends_that_this_version_has_are_advised() {
+    assert_eq!(elsewhere("rten", &["rten"]), "this version has no other backend to compare with");
+    assert_eq!(elsewhere("rten", &["rten", "ort"]), "measure it on ort too (--backends ort)");
+    assert_eq!(elsewhere("ort", &["rten", "ort", "ov"]), "measure it on rten and ov too (--backends rten,ov)");
 }
 
 #[test]
@@ -87,14 +94,49 @@ fn wrong_outputs_are_never_recommended() {
 }
 
 #[test]
-fn a_model_that_never_ran_is_told_with_the_reason() {
+fn a_model_that_never_ran_is_told_without_repeating_the_reason() {
     let mut failed = cell("f", 3.0);
     failed.status = CellStatus::Failed;
     failed.reason = Some("killed by SIGKILL.".into());
     failed.latency_ms.clear();
-    let got = only(&[failed], &[]);
+    let got = only(std::slice::from_ref(&failed), &[]);
     assert_eq!(got.cell, None);
-    assert_eq!(got.text, "Nothing can be said about m: no cell completed: f failed: killed by SIGKILL.");
+    assert_eq!(got.text, "Nothing can be said about m: its one cell failed.");
+    let mut skipped = failed.clone();
+    skipped.status = CellStatus::Skipped;
+    let got = only(std::slice::from_ref(&skipped), &[]);
+    assert_eq!(got.text, "Nothing can be said about m: its one cell was skipped.");
+    let got = only(&[failed.clone(), skipped, failed], &[]);
+    assert_eq!(got.text, "Nothing can be said about m: none of its 3 cells completed.");
+}
+
+#[test]
+fn two_files_that_cannot_be_read_are_two_models() {
+    let unreadable = |name: &str| {
+        let mut failed = cell(name, 3.0);
+        (failed.model.sha256, failed.model.name) = (String::new(), name.into());
+        failed.status = CellStatus::Failed;
+        failed.latency_ms.clear();
+        failed
+    };
+    let all = recommend(&[unreadable("a"), unreadable("b"), unreadable("a")], &[]);
+    let texts: Vec<&str> = all.iter().map(|r| r.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "Nothing can be said about a: none of its 2 cells completed.",
+            "Nothing can be said about b: its one cell failed."
+        ]
+    );
+}
+
+#[test]
+fn one_file_under_two_names_is_recommended_under_each() {
+    let mut copy = cell("copy", 5.0);
+    copy.model.name = "copy".into();
+    let all = recommend(&[cell("a", 6.0), copy], &[]);
+    let pairs: Vec<_> = all.iter().map(|r| (r.model.as_str(), r.cell.as_deref())).collect();
+    assert_eq!(pairs, [("m", Some("a")), ("copy", Some("copy"))]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Every rule that fires adds a sentence; the gravest decides the word. A sentence whose own word is `valid` is
 //! something to know and no objection: it starts with [`NOTE`] and stands last, whatever the verdict is.
 
-use prony_types::{Agreement, BudgetSpec, OutputCheck, StageStats, Telemetry, Verdict};
+use prony_types::{Agreement, BudgetSpec, InputRecord, OutputCheck, StageStats, Telemetry, Verdict};
 
 use crate::stats::{P90_NEEDS, relative_half_width};
 use crate::stopping::TARGET_HALF_WIDTH;
@@ -21,6 +21,10 @@ pub const ROUND_SPREAD: f64 = 1.10;
 pub const ROUNDS_OFF: f64 = 0.10;
 /// Largest change from the first to the last third of the rounds.
 pub const ROUND_DRIFT: f64 = 0.05;
+/// Samples a round must hold on average before its median says anything about the machine.
+pub const ROUND_NEEDS: u64 = 5;
+/// Distinct frames of a usual run; with fewer, caches and NMS see little variety.
+pub const USUAL_FRAMES: u32 = 32;
 /// Largest fall of the clock under load.
 pub const CLOCK_FALL: f64 = 0.15;
 
@@ -53,6 +57,8 @@ pub struct Evidence<'a> {
     pub lost_samples: u64,
     /// Frames a call.
     pub batch: u32,
+    /// What it was fed.
+    pub input: Option<&'a InputRecord>,
 }
 
 /// The verdict and its reasons, gravest first; notes, which start with [`NOTE`], come last.
@@ -63,6 +69,7 @@ pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     stability(evidence, &mut findings);
     sampling(evidence, &mut findings);
     gaps(evidence, &mut findings);
+    variety(evidence.input, &mut findings);
     // Stable, so within one word the order of the rules stays.
     findings.sort_by_key(|(verdict, _)| std::cmp::Reverse(*verdict));
     let verdict = findings.first().map_or(Verdict::Valid, |(verdict, _)| *verdict);
@@ -83,6 +90,8 @@ fn outputs(evidence: &Evidence<'_>, findings: &mut Findings) {
         if check.non_finite_calls > 0 {
             let (bad, all) = (check.non_finite_calls, check.checked_calls);
             wrong(format!("{bad} of {all} checked calls returned NaN or infinity"));
+            // The reference may hold some too, and nothing can be held against that.
+            return;
         }
         if !check.repeatable {
             wrong("the same frame gave another output after the measurement than before".into());
@@ -111,8 +120,8 @@ fn outputs(evidence: &Evidence<'_>, findings: &mut Findings) {
 fn throttling(readings: &[Telemetry], findings: &mut Findings) {
     let events = throttle_events(readings);
     if events > 0 {
-        let plural = if events == 1 { "event" } else { "events" };
-        findings.push((Verdict::Throttled, format!("{events} thermal throttle {plural} while it was timed")));
+        let events = counted(events, "thermal throttle event");
+        findings.push((Verdict::Throttled, format!("{events} while it was timed")));
     }
     if let Some(change) = clock_change(readings) {
         let fall = 1.0 - change.to_mhz / change.from_mhz;
@@ -134,7 +143,9 @@ fn stability(evidence: &Evidence<'_>, findings: &mut Findings) {
         findings.push((Verdict::Unstable, "warm-up ended without reaching a steady state".into()));
     }
     let rounds = evidence.round_p50_ms;
-    if rounds.len() < 3 {
+    // The median of a few frames is off by itself, whatever the machine does; how few they are, sampling says.
+    let samples = evidence.stats.map_or(0, |stats| stats.n);
+    if rounds.len() < 3 || samples < ROUND_NEEDS * rounds.len() as u64 {
         return;
     }
     let middle = middle_of(rounds);
@@ -179,8 +190,8 @@ fn sampling(evidence: &Evidence<'_>, findings: &mut Findings) {
     };
     if stats.n < P90_NEEDS {
         let of_frames = if evidence.batch > 1 { format!(" of {} frames", evidence.batch) } else { String::new() };
-        let n = stats.n;
-        let reason = format!("{n} samples{of_frames} are too few, {P90_NEEDS} are needed; measure longer");
+        let (samples, are) = (counted(stats.n, "sample"), if stats.n == 1 { "is" } else { "are" });
+        let reason = format!("{samples}{of_frames} {are} too few, {P90_NEEDS} are needed; measure longer");
         findings.push((Verdict::Undersampled, reason));
     }
     match relative_half_width(stats) {
@@ -200,8 +211,8 @@ fn sampling(evidence: &Evidence<'_>, findings: &mut Findings) {
 
 fn gaps(evidence: &Evidence<'_>, findings: &mut Findings) {
     if evidence.lost_samples > 0 {
-        let lost = evidence.lost_samples;
-        findings.push((Verdict::Unknown, format!("{lost} samples were lost because the ring was full")));
+        let (lost, were) = (counted(evidence.lost_samples, "sample"), was(evidence.lost_samples));
+        findings.push((Verdict::Unknown, format!("{lost} {were} lost because the ring was full")));
     }
     let mut failed: Vec<&str> = evidence.telemetry.iter().flat_map(|r| r.failed.iter().map(String::as_str)).collect();
     failed.sort_unstable();
@@ -219,6 +230,30 @@ fn gaps(evidence: &Evidence<'_>, findings: &mut Findings) {
     } else if !watches_clocks(evidence.telemetry) {
         findings.push((Verdict::Valid, NO_SENSOR.into()));
     }
+}
+
+fn variety(input: Option<&InputRecord>, findings: &mut Findings) {
+    let Some(input) = input else { return };
+    // Tensors are for models that are no detectors: no pictures, no NMS.
+    let pictures = !["random", "tensors in"].iter().any(|start| input.source.starts_with(start));
+    if pictures && input.frames < USUAL_FRAMES {
+        let frames = counted(input.frames.into(), "distinct frame");
+        let reason = format!("only {frames}, so caches and NMS saw little variety; {USUAL_FRAMES} are usual");
+        findings.push((Verdict::Valid, reason));
+    }
+    let skipped = input.skipped.len() as u64;
+    if skipped > 0 {
+        let (files, were) = (counted(skipped, "file"), was(skipped));
+        findings.push((Verdict::Valid, format!("{files} could not be used and {were} skipped")));
+    }
+}
+
+fn counted(n: u64, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
+fn was(n: u64) -> &'static str {
+    if n == 1 { "was" } else { "were" }
 }
 
 #[cfg(test)]

@@ -47,6 +47,18 @@ fn evidence<'a>(stats: &'a StageStats, telemetry: &'a [Telemetry]) -> Evidence<'
         telemetry,
         lost_samples: 0,
         batch: 1,
+        input: None,
+    }
+}
+
+fn fed(source: &str, frames: u32, skipped: &[&str]) -> InputRecord {
+    InputRecord {
+        source: source.into(),
+        frames,
+        size: None,
+        sha256: "f".into(),
+        resident_bytes: 0,
+        skipped: skipped.iter().map(|&s| s.into()).collect(),
     }
 }
 
@@ -71,6 +83,23 @@ fn wrong_outputs_are_found_each_way() {
     }
     let quiet = OutputCheck { detections: Some(0), detections_expected: false, ..GOOD };
     assert_eq!(judge(&Evidence { check: Some(quiet), ..evidence(&stats, &telemetry) }).0, Verdict::Valid);
+}
+
+#[test]
+fn beside_nan_nothing_else_is_said_about_outputs() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let check = OutputCheck { non_finite_calls: 40, repeatable: false, detections: Some(0), ..GOOD };
+    let worst = crate::agreement::tensors(&[f32::NAN], &[f32::NAN]);
+    let agreement = Agreement {
+        reference: "the first call".into(),
+        boxes: Some(worst),
+        scores: Some(worst),
+        matched_boxes: Some(0.0),
+    };
+    let (verdict, reasons) =
+        judge(&Evidence { check: Some(check), agreement: Some(&agreement), ..evidence(&stats, &telemetry) });
+    assert_eq!(verdict, Verdict::WrongOutput);
+    assert_eq!(reasons, ["40 of 40 checked calls returned NaN or infinity"]);
 }
 
 #[test]
@@ -163,6 +192,25 @@ fn a_machine_that_does_not_hold_still_is_unstable() {
 }
 
 #[test]
+fn rounds_of_very_few_frames_make_no_cell_unstable() {
+    let telemetry = readings(|_| 3_000_000);
+    // Three rounds that differ by half, and six that drift: only how many samples stand behind them changes.
+    for (rounds, enough) in [(&[6.0, 9.0, 6.1][..], 15), (&[6.0, 6.1, 6.2, 6.3, 6.4, 6.5][..], 30)] {
+        let of = |n: u64| {
+            let stats = StageStats { n, ..calm() };
+            judge(&Evidence { round_p50_ms: rounds, ..evidence(&stats, &telemetry) })
+        };
+        assert_eq!(of(enough).0, Verdict::Unstable);
+        let (verdict, reasons) = of(enough - 1);
+        assert_eq!(verdict, Verdict::Undersampled);
+        assert!(reasons.len() == 1 && reasons[0].contains("too few"), "{reasons:?}");
+    }
+    // Many rounds of a frame each are enough samples for a median, and none of them can be judged alone.
+    let (stats, rounds) = (calm(), (0..300).map(|i| if i % 3 == 0 { 8.0 } else { 6.0 }).collect::<Vec<f64>>());
+    assert_eq!(judge(&Evidence { round_p50_ms: &rounds, ..evidence(&stats, &telemetry) }).0, Verdict::Valid);
+}
+
+#[test]
 fn a_steady_state_must_be_reached_unless_warm_up_was_fixed() {
     let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
     let unsettled = Evidence { settled: false, ..evidence(&stats, &telemetry) };
@@ -178,7 +226,13 @@ fn too_few_or_too_wide_is_undersampled() {
     let telemetry = readings(|_| 3_000_000);
     let of = |stats: &StageStats| judge(&evidence(stats, &telemetry));
     let few = summarize(&[6_000_000; 63]).unwrap();
-    assert_eq!(of(&few).0, Verdict::Undersampled);
+    let (verdict, reasons) = of(&few);
+    assert_eq!(verdict, Verdict::Undersampled);
+    assert_eq!(reasons[0], "63 samples are too few, 64 are needed; measure longer");
+    let one = summarize(&[6_000_000]).unwrap();
+    assert_eq!(of(&one).1[0], "1 sample is too few, 64 are needed; measure longer");
+    let batched = judge(&Evidence { batch: 4, ..evidence(&one, &telemetry) }).1;
+    assert_eq!(batched[0], "1 sample of 4 frames is too few, 64 are needed; measure longer");
     let with_width = |width: f64| StageStats { ci95: Some([6.0 - 6.0 * width, 6.0 + 6.0 * width]), p50: 6.0, ..calm() };
     assert_eq!(of(&with_width(0.051)).0, Verdict::Undersampled);
     let (verdict, reasons) = of(&with_width(0.03));
@@ -193,7 +247,9 @@ fn too_few_or_too_wide_is_undersampled() {
 fn what_could_not_be_read_is_unknown() {
     let stats = calm();
     let mut telemetry = readings(|_| 3_000_000);
-    assert_eq!(judge(&Evidence { lost_samples: 4, ..evidence(&stats, &telemetry) }).0, Verdict::Unknown);
+    let lost = |lost_samples| judge(&Evidence { lost_samples, ..evidence(&stats, &telemetry) });
+    assert_eq!(lost(4), (Verdict::Unknown, vec!["4 samples were lost because the ring was full".into()]));
+    assert_eq!(lost(1).1, ["1 sample was lost because the ring was full"]);
     assert_eq!(judge(&Evidence { check: None, ..evidence(&stats, &telemetry) }).0, Verdict::Unknown);
     telemetry[3].failed = vec!["temperature cpu".into()];
     telemetry[4].failed = vec!["temperature cpu".into()];
@@ -210,6 +266,28 @@ fn a_machine_without_sensors_is_valid_and_says_so() {
     let (verdict, reasons) = judge(&evidence(&stats, &[]));
     assert_eq!((verdict, reasons.len()), (Verdict::Valid, 1));
     assert!(reasons[0].starts_with("note: no sensor was read"), "{reasons:?}");
+}
+
+#[test]
+fn few_frames_and_skipped_files_are_something_to_know() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let of = |input: &InputRecord| {
+        let (verdict, reasons) = judge(&Evidence { input: Some(input), ..evidence(&stats, &telemetry) });
+        assert_eq!(verdict, Verdict::Valid);
+        reasons
+    };
+    let one = "note: only 1 distinct frame, so caches and NMS saw little variety; 32 are usual";
+    let most = "note: only 31 distinct frames, so caches and NMS saw little variety; 32 are usual";
+    assert_eq!(of(&fed("1 image in photos", 1, &[])), [one]);
+    assert_eq!(
+        of(&fed("31 images in photos", 31, &["a: not an image"])),
+        [most, "note: 1 file could not be used and was skipped"]
+    );
+    let two = ["note: 2 files could not be used and were skipped"];
+    assert_eq!(of(&fed("32 images in photos", 32, &["a: not an image", "b: empty"])), two);
+    for source in ["random values from 0 to 1, seed 7", "tensors in x.npz"] {
+        assert_eq!(of(&fed(source, 1, &[])), [""; 0], "{source}");
+    }
 }
 
 #[test]

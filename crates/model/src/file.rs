@@ -70,7 +70,11 @@ impl ModelFile {
     pub fn read(path: &Path) -> Result<ModelFile, ModelError> {
         let unreadable = |reason| ModelError::Unreadable { path: path.to_owned(), reason };
         // Asked before opening: a pipe would block there.
-        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        let kind = std::fs::metadata(path).map_err(unreadable)?;
+        if kind.is_dir() {
+            return Err(unreadable(std::io::Error::other("it is a folder; give an .onnx file")));
+        }
+        if !kind.is_file() {
             return Err(unreadable(std::io::Error::other("it is not a regular file")));
         }
         let bytes = std::fs::read(path).map_err(unreadable)?;
@@ -125,7 +129,7 @@ mod tests {
     #[test]
     fn a_folder_is_not_a_model() {
         let error = ModelFile::read(Path::new("/")).unwrap_err();
-        assert!(error.to_string().contains("not a regular file"), "{error}");
+        assert!(error.to_string().contains("it is a folder"), "{error}");
     }
 
     #[test]

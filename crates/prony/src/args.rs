@@ -37,6 +37,7 @@ pub(crate) enum Verb {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 #[command(after_help = "Examples:
   prony bench                                     both built-in detectors, built-in scenes
   prony bench builtin-rgb --duration 30           30 s a cell, no early stop

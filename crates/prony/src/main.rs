@@ -49,7 +49,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let first = lines.next().unwrap_or_default().to_owned();
-    let more: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
-    eprintln!("{}", [&[first.as_str()], &more[..]].concat().join(" "));
+    let noise = ["For more", "tip: to pass"];
+    let more: Vec<&str> =
+        lines.filter(|line| !line.is_empty() && !noise.iter().any(|start| line.starts_with(start))).collect();
+    eprintln!("{}", [&[first.as_str()], &more[..]].concat().join("; "));
     ExitCode::from(2)
 }

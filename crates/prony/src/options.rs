@@ -110,7 +110,8 @@ impl BenchOptions {
             Ok(options) => options,
             Err(error) => {
                 let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-                bail!("{} line {line}: {}", path.display(), error.message().replace('\n', "; "));
+                let culprit = text.lines().nth(line - 1).unwrap_or_default().trim();
+                bail!("{} line {line}: {} in `{culprit}`", path.display(), error.message().replace('\n', "; "));
             }
         };
         let base = path.parent().unwrap_or(Path::new(""));
@@ -209,7 +210,7 @@ where
     T::Err: fmt::Display,
 {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "expected a number or a text")]
     enum Raw {
         Text(String),
         Int(i64),

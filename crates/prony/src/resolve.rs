@@ -98,7 +98,8 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
                         let head = classifier_has_no_head(head, info);
                         let imgsz = match (&input.source, head) {
                             (SourceSpec::Dir(_), HeadChoice::None) => Err(NO_IMAGES.to_owned()),
-                            _ => image_size(&options.imgsz.map(|size| size.0), head, info),
+                            _ => fits(backend_name, options.device.unwrap_or(0), batch, info)
+                                .and_then(|()| image_size(&options.imgsz.map(|size| size.0), head, info)),
                         };
                         let able = backend(backend_name).supports(precision);
                         let named = if precisions_named { true } else { backends_named };
@@ -241,6 +242,21 @@ fn stem(path: &Path) -> String {
 fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
     let classifier = info.metadata.task.as_deref() == Some("classify");
     if asked == HeadChoice::Auto && classifier { HeadChoice::None } else { asked }
+}
+
+/// Whether device and batch are there at all.
+fn fits(name: BackendName, device: u32, batch: u32, info: &ModelInfo) -> Result<(), String> {
+    let devices = backend(name).devices();
+    if device >= devices {
+        let plural = if devices == 1 { "device, number 0" } else { "devices, numbered from 0" };
+        return Err(format!("--device {device} is not there: {name} has {devices} {plural}"));
+    }
+    match info.inputs[0].dims[..] {
+        [Dim::Fixed(n), _, _, _] if n != u64::from(batch) => {
+            Err(format!("its batch is fixed at {n}, so --batch {batch} does not fit; use --batch {n}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Height and width of a detector's input: asked for, fixed by the file, or what its exporter wrote; else 640.
@@ -405,6 +421,7 @@ mod tests {
         refused(BenchOptions { iou: Some(f32::NAN), ..options(&[]) }, "--iou");
         refused(BenchOptions { batch: Some(0), ..options(&[]) }, "--batch");
         refused(BenchOptions { threads: Some(0), ..options(&[]) }, "--threads");
+        refused(BenchOptions { device: Some(1), ..options(&[]) }, "--device 1 is not there");
         refused(BenchOptions { samples: Some(0), ..options(&[]) }, "--samples");
         refused(BenchOptions { duration: Some(Seconds(0.0)), ..options(&[]) }, "--duration");
         refused(BenchOptions { name: Some("../up".into()), ..options(&[]) }, "--name");

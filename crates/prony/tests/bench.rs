@@ -89,6 +89,8 @@ fn bad_input_gets_one_line_exit_2_and_no_run_folder() {
         (&["--duration", "soon"], "is not a time"),
         (&["--batch", "0"], "--batch"),
         (&["--threads", "0"], "--threads"),
+        (&["--device", "1"], "--device 1 is not there: rten has 1 device"),
+        (&["--duration", "-1"], "between 0 and 24h"),
         (&["--samples", "0"], "--samples"),
         (&["--nosuchflag"], "--nosuchflag"),
         (&["--head", "v8"], "unknown head `v8`"),

@@ -117,7 +117,7 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
         SourceSpec::Dir(path) => format!("images of {}", path.display()),
         SourceSpec::Tensor(path) => format!("tensor {}", path.display()),
     };
-    list.add("input", format!("{source}, seed {}, {} frames", plan.input.seed, plan.input.frames));
+    list.add("input", format!("{source}, seed {}, at most {} frames", plan.input.seed, plan.input.frames));
     let post = &plan.post;
     list.add("detections", format!("conf {}, IoU {}, at most {} an image", post.conf, post.iou, post.max_det));
     let budget = &plan.budget;
@@ -306,8 +306,15 @@ fn agreement(cell: &CellRecord) -> Option<Group> {
 }
 
 fn tensor(t: &TensorAgreement) -> String {
-    let noise =
-        t.sqnr_db.map_or_else(|| "equal to the bit".to_owned(), |db| format!("SQNR {}\u{a0}dB", figure::number(db)));
+    if t.max_abs == f64::MAX {
+        return figure::NOT_COMPARABLE.to_owned();
+    }
+    let noise = match t.sqnr_db {
+        None => "equal to the bit".to_owned(),
+        // A reference of zeros: any noise is infinitely more.
+        Some(db) if db == -f64::MAX => format!("SQNR {}", figure::NOT_COMPARABLE),
+        Some(db) => format!("SQNR {}\u{a0}dB", figure::number(db)),
+    };
     format!("{noise}, max abs {}, cosine {:.6}", figure::number(t.max_abs), t.cosine)
 }
 

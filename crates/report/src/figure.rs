@@ -3,7 +3,10 @@
 /// Stands where a figure is absent.
 pub(crate) const ABSENT: &str = "–";
 
-/// A bare number with three to four significant digits: `412.3`, `12.34`, `6.41`, `0.083`.
+/// Stands for an infinite difference, which a record can only hold as the largest number there is.
+pub(crate) const NOT_COMPARABLE: &str = "not comparable";
+
+/// A bare number with three to four significant digits: `412.3`, `12.34`, `6.41`, `0.083`; from a million on, two.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
@@ -11,6 +14,8 @@ pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
         _ if size == 0.0 => return "0".to_owned(),
+        _ if size == f64::MAX => return NOT_COMPARABLE.to_owned(),
+        _ if size >= 999_999.5 => return format!("{value:.1e}"),
         _ if size >= 999.95 => 0,
         _ if size >= 99.995 => 1,
         _ if size >= 0.9995 => 2,
@@ -111,6 +116,12 @@ mod tests {
             (412.34, "412.3"),
             (999.96, "1000"),
             (12345.6, "12346"),
+            (999_999.4, "999999"),
+            (999_999.6, "1.0e6"),
+            (-12_345_678.0, "-1.2e7"),
+            (3.4e38, "3.4e38"),
+            (f64::MAX, "not comparable"),
+            (-f64::MAX, "not comparable"),
             (-6.412, "-6.41"),
             (f64::NAN, "–"),
         ];

@@ -3,7 +3,7 @@
 mod fixture;
 
 use prony_report::{csv, imgsz_groups, markdown, terminal};
-use prony_types::{CellStatus, Precision};
+use prony_types::{CellStatus, Precision, TensorAgreement};
 
 #[test]
 fn markdown_of_two_cells() {
@@ -81,6 +81,25 @@ fn a_model_without_a_head_has_outputs_and_no_boxes() {
     }
     let text = markdown(&record);
     assert!(text.contains("\n- outputs: equal to the bit") && !text.contains("\n- boxes: "), "{text}");
+}
+
+#[test]
+fn tensors_that_cannot_be_compared_have_no_endless_digits() {
+    let mut record = fixture::two_cells();
+    let agreement = record.cells[0].agreement.as_mut().unwrap();
+    agreement.boxes = Some(TensorAgreement { cosine: 0.0, max_abs: f64::MAX, sqnr_db: Some(-f64::MAX) });
+    agreement.scores = Some(TensorAgreement { cosine: 0.0, max_abs: 0.5, sqnr_db: Some(-f64::MAX) });
+    let text = markdown(&record);
+    assert!(text.contains("\n- boxes: not comparable\n"), "{text}");
+    assert!(text.contains("\n- scores: SQNR not comparable, max abs 0.500, cosine 0.000000\n"), "{text}");
+}
+
+#[test]
+fn the_plan_wishes_for_frames_and_the_cell_says_how_many_there_were() {
+    let mut record = fixture::two_cells();
+    record.cells[0].input.as_mut().unwrap().frames = 1;
+    let text = markdown(&record);
+    assert!(text.contains(", at most 32 frames\n") && text.contains("\n- frames: 1 distinct\n"), "{text}");
 }
 
 #[test]

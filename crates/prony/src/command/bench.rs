@@ -179,7 +179,10 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
             }
         }
     }
-    writeln!(out, "{} in all; nothing was run", about(seconds.map(|s| s * count)))?;
+    match seconds {
+        Some(seconds) => writeln!(out, "{} in all; nothing was run", short_time(seconds * count))?,
+        None => writeln!(out, "nothing was run")?,
+    }
     Ok(ExitCode::Ok)
 }
 

@@ -157,6 +157,7 @@ impl CellFold {
             telemetry: &self.telemetry,
             lost_samples: self.lost,
             batch: record.batch,
+            input: record.input.as_ref(),
         });
         record.verdict = Some(verdict);
         record.verdict_reasons = reasons;

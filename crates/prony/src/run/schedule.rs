@@ -143,6 +143,12 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
             budget.limit_s
         ),
     };
+    let first = slice(budget, 0.0, 0, 0);
+    let rounds = match first.max_samples {
+        Some(1) => "rounds of one sample".to_owned(),
+        Some(samples) => format!("rounds of {samples} samples"),
+        None => format!("rounds of about {} s", (first.seconds * 1000.0).round() / 1000.0),
+    };
     MethodRecord {
         clock: "CLOCK_MONOTONIC on the host".into(),
         total:
@@ -152,7 +158,7 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
         warmup,
         stopping,
         schedule: format!(
-            "rounds of about {ROUND_S} s, interleaved over the cells there and back, with a pause and {} uncounted \
+            "{rounds}, interleaved over the cells there and back, with a pause and {} uncounted \
              frames before each; one timed cell at a time, other runs of Prony on the machine wait",
             3
         ),
