@@ -7,7 +7,7 @@ use prony_types::{
     Affinity, Command, DType, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, Phase, TensorSpec,
     WORKER_PROTOCOL,
 };
-use prony_vision::{Decoder, Head};
+use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
 use crate::channel::Channel;
 use crate::frames::{self, Feed};
@@ -209,6 +209,12 @@ fn cold_start(channel: &mut Channel, job: &MeasureJob, cell: &mut Cell, metadata
         let head = Head::choose(job.cell.head, &outputs, metadata, Some(imgsz))
             .map_err(|e| Failure::new(FailureKind::Head, e))?;
         head_text = head.to_string();
+        if head.fit() == Fit::Stretch {
+            // Known only now; the cold frame went through a letterbox, whose arithmetic costs the same.
+            let [height, width] = imgsz;
+            detector.preprocessor = Preprocessor::with_fit(width, height, Fit::Stretch);
+            head_text.push_str(", image stretched as it was trained");
+        }
         detector.decoder = Some(Decoder::new(head, &job.post, imgsz));
         let decoding = now_ns();
         sample.detections = cell.decode(0)?;

@@ -120,3 +120,105 @@ fn a_named_head_beats_the_guess_and_says_what_it_wants() {
         let _ = choose(choice, &[spec("x", DType::F32, &[0, 0, 0]), spec("y", DType::F32, &[])], &named(3), None);
     }
 }
+
+fn floats(shapes: &[&[usize]]) -> Vec<TensorSpec> {
+    shapes.iter().enumerate().map(|(i, shape)| spec(&format!("output{i}"), DType::F32, shape)).collect()
+}
+
+#[track_caller]
+fn check_all(shapes: &[&[usize]], metadata: &Metadata, imgsz: Option<u32>, want: &str) {
+    let got = choose(HeadChoice::Auto, &floats(shapes), metadata, imgsz.map(|s| [s, s]));
+    let got = got.map_or_else(|e| format!("error: {e}"), |h| h.to_string());
+    assert!(got.starts_with(want), "{shapes:?}: {got}");
+}
+
+#[test]
+fn one_anchor_a_cell_may_have_objectness() {
+    for imgsz in [Some(640), None] {
+        check(&[1, 8400, 85], 0, imgsz, "objectness [1,8400,85], 80 classes");
+        check(&[1, 8400, 85], 80, imgsz, "objectness [1,8400,85], 80 classes");
+        check(&[1, 8400, 85], 81, imgsz, "dense [1,8400,85], transposed, 81 classes");
+        check(&[1, 85, 8400], 0, imgsz, "dense [1,85,8400], 81 classes");
+    }
+    check(&[1, 525, 15], 10, Some(160), "objectness [1,525,15], 10 classes");
+}
+
+#[test]
+fn final_boxes_may_carry_masks_and_key_points() {
+    let prototypes: &[usize] = &[1, 32, 160, 160];
+    for (task, columns) in [("segment", 38), ("pose", 57)] {
+        let want = format!("end2end [1,300,{columns}]");
+        for names in [0, 1, 34, 80] {
+            for (end2end, imgsz) in [(Some(true), Some(640)), (Some(true), None), (None, Some(640)), (None, None)] {
+                let meta = Metadata { task: Some(task.into()), end2end, ..named(names) };
+                check_all(&[&[1, 300, columns], prototypes], &meta, imgsz, &want);
+            }
+        }
+    }
+    check_all(&[&[1, 300, 38], prototypes], &Metadata::default(), Some(640), "end2end [1,300,38]");
+    let meta = Metadata { end2end: Some(true), ..named(80) };
+    check_all(&[&[1, 5000, 6]], &meta, Some(640), "end2end [1,5000,6]");
+    // What the file says does not make anchors final.
+    check_all(&[&[1, 84, 8400]], &meta, Some(640), "dense [1,84,8400], 80 classes");
+    check_all(&[&[1, 8400, 84]], &meta, Some(640), "dense [1,8400,84], transposed, 80 classes");
+    let meta = Metadata { task: Some("pose".into()), ..named(1) };
+    check_all(&[&[1, 56, 8400]], &meta, Some(640), "dense [1,56,8400], 1 class");
+    check_all(&[&[1, 336, 56]], &meta, Some(128), "dense [1,336,56], transposed, 1 class");
+    for columns in [6, 38, 57] {
+        let head = choose(HeadChoice::EndToEnd, &floats(&[&[1, 300, columns]]), &named(80), None);
+        assert_eq!(head, Ok(Head::EndToEnd { output: 0, shape: [1, 300, columns] }));
+    }
+    assert!(choose(HeadChoice::EndToEnd, &floats(&[&[1, 300, 5]]), &named(80), None).is_err());
+}
+
+#[test]
+fn boxes_and_scores_in_two_outputs_are_an_error() {
+    for (shapes, names) in [
+        ([&[1, 8400, 4][..], &[1, 8400, 80]], 0),
+        ([&[1, 8400, 80], &[1, 8400, 4]], 76),
+        ([&[1, 300, 80], &[1, 300, 4]], 0),
+        ([&[1, 300, 80], &[1, 300, 4]], 76),
+        ([&[1, 300, 6], &[1, 300, 4]], 6),
+    ] {
+        let want = format!("error: no head fits the outputs: output0 f32{:?}, output1 f32{:?}", shapes[0], shapes[1]);
+        check_all(&shapes, &named(names), Some(640), &want);
+        let error = choose(HeadChoice::Auto, &floats(&shapes), &named(names), None).unwrap_err().to_string();
+        assert!(error.contains("boxes and scores come in two outputs"), "{error}");
+    }
+    // Beside another output that is whole they do no harm.
+    let shapes: [&[usize]; 3] = [&[1, 8400, 4], &[1, 8400, 80], &[1, 300, 6]];
+    check_all(&shapes, &Metadata::default(), Some(640), "end2end [1,300,6]");
+}
+
+#[test]
+fn mask_coefficients_are_not_classes() {
+    let prototypes: &[usize] = &[1, 32, 160, 160];
+    let nameless = Metadata::default();
+    check_all(&[&[1, 116, 8400], prototypes], &nameless, Some(640), "dense [1,116,8400], 80 classes");
+    check_all(&[&[1, 8400, 116], prototypes], &nameless, Some(640), "dense [1,8400,116], transposed, 80 classes");
+    check_all(&[prototypes, &[1, 25200, 117]], &nameless, Some(640), "objectness [1,25200,117], 80 classes");
+    check_all(&[&[1, 8400, 117], prototypes], &nameless, Some(640), "objectness [1,8400,117], 80 classes");
+    check_all(&[&[1, 20, 8400], prototypes], &nameless, Some(640), "dense [1,20,8400], 16 classes");
+    for (choice, shape) in [(HeadChoice::Dense, [1, 116, 8400]), (HeadChoice::Objectness, [1, 25200, 117])] {
+        let head = choose(choice, &floats(&[&shape, prototypes]), &nameless, None).unwrap();
+        assert_eq!(head.classes(), Some(80));
+    }
+    let meta = Metadata { task: Some("segment".into()), ..named(80) };
+    check_all(&[&[1, 25200, 117], prototypes], &meta, Some(640), "objectness [1,25200,117], 80 classes");
+    // Feature maps are no prototypes.
+    let maps: [&[usize]; 3] = [&[1, 84, 8400], &[1, 64, 80, 80], &[1, 64, 40, 40]];
+    check_all(&maps, &nameless, Some(640), "dense [1,84,8400], 80 classes");
+}
+
+#[test]
+fn a_small_grid_of_six_columns_is_not_final() {
+    check(&[1, 336, 6], 2, Some(128), "dense [1,336,6], transposed, 2 classes");
+    check(&[1, 567, 6], 1, Some(96), "objectness [1,567,6], 1 class");
+    check(&[1, 336, 6], 1, Some(128), "objectness [1,336,6], 1 class");
+    // With more names six columns can only be final; and another size has another grid.
+    check(&[1, 336, 6], 3, Some(128), "end2end [1,336,6]");
+    check(&[1, 336, 6], 2, Some(640), "end2end [1,336,6]");
+    // 300 cells at strides 16 and 32 are a chance; 300 final boxes are the rule.
+    let wide = choose(HeadChoice::Auto, &floats(&[&[1, 300, 6]]), &named(2), Some([192, 320])).unwrap();
+    assert_eq!(wide, Head::EndToEnd { output: 0, shape: [1, 300, 6] });
+}

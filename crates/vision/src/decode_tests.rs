@@ -53,7 +53,13 @@ fn the_item_of_the_batch_is_taken() {
     assert_eq!(got(0).unwrap()[0].score, 0.9);
     assert_eq!(got(1), Ok(vec![]));
     assert_eq!(got(2).unwrap()[0].score, 0.45);
-    assert!(got(3).unwrap_err().to_string().contains("item 3"));
+    let error = got(3).unwrap_err().to_string();
+    assert!(error.contains("holds 3 items, item 4 of the batch") && error.ends_with("use --batch 3"), "{error}");
+    let shape = [1, 6, 3];
+    let error = decode(dense(shape, 2, false), &[view(&shape, &COLUMNS)], 1).unwrap_err().to_string();
+    let want = "output `output0` [1, 6, 3]: it holds 1 item, item 2 of the batch was asked for; \
+                the model's batch is fixed inside, use --batch 1";
+    assert_eq!(error, want);
 }
 
 #[test]
@@ -64,6 +70,29 @@ fn boxes_come_back_to_the_image_and_are_clipped() {
     let mut decoder = Decoder::new(dense([1, 5, 1], 1, false), &POST, [64, 64]);
     decoder.decode(&[view(&[1, 5, 1], &data)], 0, &placed, &mut out).unwrap();
     assert_eq!(out, [found(0.0, 24.0, 128.0, 40.0, 0.9, 0)]);
+}
+
+/// A box in the bar above the image, one in the image, and one whose sides are swapped.
+#[test]
+fn a_box_without_area_in_the_image_is_dropped_by_every_head() {
+    let placed = Letterbox::new(128, 64, 64, 64); // half the size, 16 rows above
+    let shape = [1, 3, 6];
+    let corners = [[10.0, 2.0, 20.0, 10.0], [10.0, 20.0, 20.0, 30.0], [30.0, 20.0, 20.0, 30.0]];
+    let centres = corners.map(|[x1, y1, x2, y2]: [f32; 4]| [(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1]);
+    let lines = |boxes: [[f32; 4]; 3], rest: [f32; 2]| -> Vec<f32> {
+        boxes.iter().flat_map(|b| b.iter().chain(&rest).copied()).collect()
+    };
+    for (head, data) in [
+        (dense(shape, 2, true), lines(centres, [0.75, 0.0])),
+        (Head::Objectness { output: 0, shape, classes: 1 }, lines(centres, [1.0, 0.75])),
+        (Head::RtDetr { output: 0, shape, classes: 2 }, lines(centres.map(|b| b.map(|v| v / 64.0)), [0.75, 0.0])),
+        (Head::EndToEnd { output: 0, shape }, lines(corners, [0.75, 0.0])),
+    ] {
+        let mut out = Vec::new();
+        let mut decoder = Decoder::new(head, &POST, [64, 64]);
+        decoder.decode(&[view(&shape, &data)], 0, &placed, &mut out).unwrap();
+        assert_eq!(out, [found(20.0, 8.0, 40.0, 28.0, 0.75, 0)], "{}", decoder.head());
+    }
 }
 
 #[test]
@@ -139,6 +168,25 @@ fn end_to_end_keeps_the_models_order() {
     ];
     let got = decode(Head::EndToEnd { output: 0, shape }, &[view(&shape, &data)], 0).unwrap();
     assert_eq!(got, [found(1.0, 2.0, 3.0, 4.0, 0.3, 7), found(1.0, 2.0, 3.0, 4.0, 0.9, 1)]);
+}
+
+#[test]
+fn end_to_end_passes_over_masks_and_key_points() {
+    let shape = [2, 2, 8];
+    #[rustfmt::skip]
+    let data = [
+        1.0, 2.0, 3.0, 4.0, 0.9, 7.0, 55.0, 66.0,
+        5.0, 6.0, 7.0, 8.0, 0.1, 1.0, 55.0, 66.0,
+        1.0, 2.0, 3.0, 4.0, 0.1, 7.0, f32::NAN, 66.0,
+        5.0, 6.0, 7.0, 8.0, 0.5, 1.0, f32::NAN, 66.0,
+    ];
+    let head = || Head::EndToEnd { output: 0, shape };
+    assert_eq!(decode(head(), &[view(&shape, &data)], 0), Ok(vec![found(1.0, 2.0, 3.0, 4.0, 0.9, 7)]));
+    assert_eq!(decode(head(), &[view(&shape, &data)], 1), Ok(vec![found(5.0, 6.0, 7.0, 8.0, 0.5, 1)]));
+    assert!(decode(head(), &[view(&[2, 2, 6], &data[..24])], 0).is_err());
+    for shape in [[1, 2, 5], [1, 2, 0]] {
+        assert!(decode(Head::EndToEnd { output: 0, shape }, &[view(&shape, &data[..2 * shape[2]])], 0).is_err());
+    }
 }
 
 #[test]
@@ -223,6 +271,8 @@ fn a_crowded_frame_after_an_empty_one_allocates_nothing() {
     let line = |i: usize| [20.0 * i as f32, 9.0, 8.0, 8.0, 0.9, 0.9, 0.2];
     let crowded: Vec<f32> = (0..anchors).flat_map(line).collect();
     let shape = [1, anchors, width];
+    // Wide enough for all of them, also where they are taken as fractions of the input.
+    let placed = Letterbox::new(2_000_000, 1000, 2_000_000, 1000);
     for head in [
         dense(shape, 3, true),
         Head::Objectness { output: 0, shape, classes: 2 },
@@ -232,7 +282,7 @@ fn a_crowded_frame_after_an_empty_one_allocates_nothing() {
         let mut out = Vec::new();
         let mut rooms = Vec::new();
         for (data, found) in [(&empty, 0), (&crowded, 300)] {
-            decoder.decode(&[view(&shape, data)], 0, &plain(), &mut out).unwrap();
+            decoder.decode(&[view(&shape, data)], 0, &placed, &mut out).unwrap();
             assert_eq!(out.len(), found);
             let own = [decoder.hits.capacity(), decoder.boxes.capacity(), out.capacity()];
             rooms.push((own, decoder.suppressor.room()));

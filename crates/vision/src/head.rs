@@ -4,6 +4,8 @@ use std::fmt;
 
 use prony_types::{HeadChoice, Metadata, TensorSpec};
 
+use crate::letterbox::Fit;
+
 /// How the outputs of one model become boxes: the layout, found once, so that decoding asks no questions.
 ///
 /// `output` is the index of the tensor among the model's outputs, `shape` what it was declared as.
@@ -38,7 +40,7 @@ pub enum Head {
         /// Number of classes.
         classes: usize,
     },
-    /// `[N,K,6]`: corners, score, class; final.
+    /// `[N,K,6]`: corners, score, class; final. Columns beyond (masks, key points) are passed over.
     EndToEnd {
         /// Which output.
         output: usize,
@@ -94,6 +96,14 @@ impl Head {
             Head::EfficientNms { .. } => HeadChoice::EfficientNms,
             Head::RtDetr { .. } => HeadChoice::RtDetr,
             Head::None => HeadChoice::None,
+        }
+    }
+
+    /// How an image is brought to the input's size for such a model: as it was in training.
+    pub fn fit(&self) -> Fit {
+        match self {
+            Head::RtDetr { .. } => Fit::Stretch,
+            _ => Fit::Letterbox,
         }
     }
 
@@ -181,6 +191,13 @@ mod tests {
         let one = Head::Dense { output: 0, shape: [1, 8400, 5], classes: 1, transposed: true };
         assert_eq!(one.to_string(), "dense [1,8400,5], transposed, 1 class");
         assert_eq!(Head::EndToEnd { output: 0, shape: [1, 300, 6] }.to_string(), "end2end [1,300,6]");
+    }
+
+    #[test]
+    fn only_rt_detr_is_stretched() {
+        assert_eq!(Head::RtDetr { output: 0, shape: [1, 300, 84], classes: 80 }.fit(), Fit::Stretch);
+        assert_eq!(Head::EndToEnd { output: 0, shape: [1, 300, 6] }.fit(), Fit::Letterbox);
+        assert_eq!(Head::None.fit(), Fit::Letterbox);
     }
 
     #[test]

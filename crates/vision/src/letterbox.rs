@@ -1,10 +1,30 @@
-//! Where a frame lies in the network's input: scaled to fit, centred, the rest grey.
+//! Where a frame lies in the network's input: scaled to fit, centred, the rest grey; or stretched over all of it.
+
+/// How an image is brought to the size of the network's input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fit {
+    /// Keep the shape, and fill the rest with grey.
+    #[default]
+    Letterbox,
+    /// Fill the input and lose the shape: what Ultralytics does for RT-DETR (`scale_fill=True`).
+    Stretch,
+}
+
+impl Fit {
+    /// The placement of `src` in `dst`.
+    pub(crate) fn place(self, src_w: u32, src_h: u32, dst_w: u32, dst_h: u32) -> Letterbox {
+        match self {
+            Fit::Letterbox => Letterbox::new(src_w, src_h, dst_w, dst_h),
+            Fit::Stretch => Letterbox::stretch(src_w, src_h, dst_w, dst_h),
+        }
+    }
+}
 
 /// The placement of a source image in the network's input, as Ultralytics' `LetterBox` computes it
-/// (`auto=False, scaleup=True, center=True`).
+/// (`auto=False, scaleup=True, center=True`), or stretched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Letterbox {
-    /// Network pixels a source pixel, before the scaled size was rounded.
+    /// Network pixels a source pixel, before the scaled size was rounded; of a stretched image on the axis where it is less.
     pub scale: f32,
     /// Width of the scaled image.
     pub new_w: u32,
@@ -34,6 +54,21 @@ impl Letterbox {
         let (pad_left, pad_right) = halves(dst_w - new_w);
         let (pad_top, pad_bottom) = halves(dst_h - new_h);
         Letterbox { scale: scale as f32, new_w, new_h, pad_left, pad_top, pad_right, pad_bottom, src_w, src_h }
+    }
+
+    /// Stretches `src` over all of `dst`: no bars, and a gain of its own on either axis. A side of 0 is taken as 1.
+    pub fn stretch(src_w: u32, src_h: u32, dst_w: u32, dst_h: u32) -> Letterbox {
+        let (new_w, new_h) = (dst_w.max(1), dst_h.max(1));
+        let (pad_left, pad_top, pad_right, pad_bottom) = (0, 0, 0, 0);
+        Letterbox {
+            new_w,
+            new_h,
+            pad_left,
+            pad_top,
+            pad_right,
+            pad_bottom,
+            ..Letterbox::new(src_w, src_h, dst_w, dst_h)
+        }
     }
 
     /// A point of the network's input in pixels of the source; may lie outside of it.
@@ -73,6 +108,19 @@ mod tests {
         assert_eq!((lb.pad_left, lb.pad_right, lb.pad_top, lb.pad_bottom), (0, 0, 140, 140));
         assert_eq!(lb.to_image(320.0, 320.0), (640.0, 360.0));
         assert_eq!(lb.to_image(0.0, 0.0), (0.0, -280.0));
+    }
+
+    #[test]
+    fn a_stretched_point_comes_back_on_each_axis() {
+        let lb = Letterbox::stretch(1280, 720, 640, 640);
+        assert_eq!((lb.new_w, lb.new_h), (640, 640));
+        assert_eq!((lb.pad_left, lb.pad_right, lb.pad_top, lb.pad_bottom), (0, 0, 0, 0));
+        let (gain_x, gain_y) = lb.gains();
+        assert_eq!((gain_x, gain_y), (0.5, 640.0 / 720.0));
+        let (x, y) = lb.to_image(900.0 * gain_x, 450.0 * gain_y);
+        assert!((x - 900.0).abs() < 1e-3 && (y - 450.0).abs() < 1e-3, "{x}, {y}");
+        assert_eq!(lb.to_image(640.0, 640.0), (1280.0, 720.0));
+        assert_eq!(Letterbox::stretch(0, 0, 0, 0).new_h, 1);
     }
 
     #[test]

@@ -21,6 +21,6 @@ pub mod thermal;
 
 pub use decode::Decoder;
 pub use head::{Head, HeadError};
-pub use letterbox::Letterbox;
+pub use letterbox::{Fit, Letterbox};
 pub use nms::{MAX_CANDIDATES, Suppressor, nms};
 pub use preprocess::{PAD, Preprocessor};

@@ -100,7 +100,18 @@ fn item(
     let view = whole(outputs, index)?;
     let batch = view.shape.first().copied().unwrap_or(1);
     if batch_index >= batch {
-        return Err(wrong(outputs, index, format!("item {batch_index} was asked for")));
+        let asked = batch_index + 1;
+        let why = match batch {
+            0 => "it is empty".to_owned(),
+            1 => format!(
+                "it holds 1 item, item {asked} of the batch was asked for; the model's batch is fixed inside, use --batch 1"
+            ),
+            _ => format!(
+                "it holds {batch} items, item {asked} of the batch was asked for; the model's batch is fixed inside, \
+                 use --batch {batch}"
+            ),
+        };
+        return Err(wrong(outputs, index, why));
     }
     let start = batch_index * len;
     if batch.checked_mul(len) != Some(view.data.len()) {

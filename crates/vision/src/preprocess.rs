@@ -4,7 +4,7 @@
 use prony_types::{Image, PixelFormat, Pixels};
 
 use crate::dispatch::widest;
-use crate::letterbox::Letterbox;
+use crate::letterbox::{Fit, Letterbox};
 use crate::resize::{Resizer, Size};
 use crate::thermal::Stretcher;
 
@@ -17,6 +17,7 @@ pub const PAD: u8 = 114;
 pub struct Preprocessor {
     dst_w: u32,
     dst_h: u32,
+    fit: Fit,
     resizer: Resizer,
     stretcher: Stretcher,
     /// The 8-bit form of a 16-bit frame.
@@ -24,25 +25,31 @@ pub struct Preprocessor {
 }
 
 impl Preprocessor {
-    /// For inputs of this width and height. A side of 0 is taken as 1.
+    /// For letterboxed inputs of this width and height. A side of 0 is taken as 1.
     pub fn new(dst_w: u32, dst_h: u32) -> Preprocessor {
+        Preprocessor::with_fit(dst_w, dst_h, Fit::Letterbox)
+    }
+
+    /// For inputs of this width and height, filled as a head wants it ([`crate::Head::fit`]). A side of 0 is taken as 1.
+    pub fn with_fit(dst_w: u32, dst_h: u32, fit: Fit) -> Preprocessor {
         Preprocessor {
             dst_w: dst_w.max(1),
             dst_h: dst_h.max(1),
+            fit,
             resizer: Resizer::default(),
             stretcher: Stretcher::new(),
             grey: Vec::new(),
         }
     }
 
-    /// Fills `out` with the letterboxed image as planes of red, green and blue, each value a grey level over 255.
+    /// Fills `out` with the letterboxed (or stretched) image as planes of red, green and blue, each value a grey level over 255.
     ///
     /// # Panics
     /// When `out` is not `3 * dst_w * dst_h` long: the caller made the buffer for another size.
     pub fn run(&mut self, image: &Image, out: &mut [f32]) -> Letterbox {
         let (w, h) = (self.dst_w as usize, self.dst_h as usize);
         assert_eq!(out.len(), 3 * w * h, "the input buffer is not 3x{h}x{w}");
-        let placed = Letterbox::new(image.width(), image.height(), self.dst_w, self.dst_h);
+        let placed = self.fit.place(image.width(), image.height(), self.dst_w, self.dst_h);
         let (top, left) = (placed.pad_top as usize, placed.pad_left as usize);
         let (new_w, new_h) = (placed.new_w as usize, placed.new_h as usize);
         let pad = level(PAD);
@@ -62,10 +69,10 @@ impl Preprocessor {
         placed
     }
 
-    /// Fills `out` (resized to fit) with the letterboxed image as interleaved red, green and blue bytes.
+    /// Fills `out` (resized to fit) with the letterboxed (or stretched) image as interleaved red, green and blue bytes.
     pub fn letterbox_u8(&mut self, image: &Image, out: &mut Vec<u8>) -> Letterbox {
         let (w, h) = (self.dst_w as usize, self.dst_h as usize);
-        let placed = Letterbox::new(image.width(), image.height(), self.dst_w, self.dst_h);
+        let placed = self.fit.place(image.width(), image.height(), self.dst_w, self.dst_h);
         let (top, left, new_w) = (placed.pad_top as usize, placed.pad_left as usize, placed.new_w as usize);
         out.clear();
         out.resize(3 * w * h, PAD);
@@ -161,6 +168,16 @@ mod tests {
         assert_eq!(out, [plane, plane, plane].concat());
         let (out, _) = run(&Image::from_u8(1, 2, PixelFormat::Gray8, vec![9, 9]).unwrap(), 4, 2);
         assert_eq!(out[..8], [114.0, 9.0, 114.0, 114.0, 114.0, 9.0, 114.0, 114.0]);
+    }
+
+    #[test]
+    fn a_stretched_image_leaves_no_grey() {
+        let grey = Image::from_u8(2, 1, PixelFormat::Gray8, vec![0, 200]).unwrap();
+        let mut out = vec![f32::NAN; 3 * 8];
+        let placed = Preprocessor::with_fit(2, 4, Fit::Stretch).run(&grey, &mut out);
+        assert_eq!(placed, Letterbox::stretch(2, 1, 2, 4));
+        let levels: Vec<f32> = out.iter().map(|v| v * 255.0).collect();
+        assert_eq!(levels, [0.0, 200.0].repeat(12));
     }
 
     #[test]
