@@ -99,7 +99,12 @@ fn outputs(evidence: &Evidence<'_>, findings: &mut Findings) {
         if check.detections_expected && check.detections == Some(0) {
             wrong("no box on any frame, although the scenes have objects that this model knows".into());
         }
+        if !check.detections_expected && check.detections == Some(0) {
+            let reason = "no box on any frame, so suppression was not exercised; give images it knows with --source";
+            findings.push((Verdict::Valid, reason.into()));
+        }
     }
+    let mut wrong = |reason: String| findings.push((Verdict::WrongOutput, reason));
     let Some(agreement) = evidence.agreement else { return };
     // Without a head the values have no meaning of their own, and all of them are held in `boxes`.
     let headless = agreement.scores.is_none() && agreement.matched_boxes.is_none();

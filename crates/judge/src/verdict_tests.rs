@@ -82,7 +82,9 @@ fn wrong_outputs_are_found_each_way() {
         assert!(reasons.len() == 1 && reasons[0].contains(words), "{reasons:?}");
     }
     let quiet = OutputCheck { detections: Some(0), detections_expected: false, ..GOOD };
-    assert_eq!(judge(&Evidence { check: Some(quiet), ..evidence(&stats, &telemetry) }).0, Verdict::Valid);
+    let (verdict, reasons) = judge(&Evidence { check: Some(quiet), ..evidence(&stats, &telemetry) });
+    assert_eq!(verdict, Verdict::Valid);
+    assert!(reasons.len() == 1 && reasons[0].starts_with("note: no box on any frame"), "{reasons:?}");
 }
 
 #[test]

@@ -74,10 +74,8 @@ impl Decoder {
     /// Replaces `out` by the boxes of item `batch_index`, in pixels of the image that `letterbox` placed, clipped to it.
     ///
     /// The surest box comes first (for final heads: in the model's order). Whatever is not finite yields no box. A box
-    /// that clipping leaves without width or height, such as one in the grey bar, is dropped: with no area in the image
-    /// it is no detection. Ultralytics keeps those in its predict mode; all others are the same, since the empty ones
-    /// still count for suppression and `max_det`. Outputs that are not as the head wants them are an error, and `out` is
-    /// empty then.
+    /// that clipping leaves without width or height, such as one in the grey bar, stays, as it does in Ultralytics.
+    /// Outputs that are not as the head wants them are an error, and `out` is empty then.
     pub fn decode(
         &mut self,
         outputs: &[TensorView<'_>],
@@ -124,7 +122,7 @@ impl Decoder {
                 }
                 let ranked = self.suppressor.rank(&self.boxes, self.max_det);
                 out.reserve(self.boxes.capacity().min(self.max_det));
-                out.extend(ranked.iter().filter_map(|&i| place.back(&self.boxes[i as usize])));
+                out.extend(ranked.iter().map(|&i| place.back(&self.boxes[i as usize])));
             }
             Head::EndToEnd { output, shape } => {
                 let (data, _) = lines(outputs, output, batch_index, [shape[2], FINAL_COLUMNS], true)?;
@@ -214,14 +212,14 @@ impl Decoder {
     fn suppress(&mut self, place: Placement, out: &mut Vec<Detection>) {
         let kept = self.suppressor.run(&self.boxes, self.iou, self.max_det);
         out.reserve(self.boxes.capacity().min(self.max_det));
-        out.extend(kept.iter().filter_map(|&i| place.back(&self.boxes[i as usize])));
+        out.extend(kept.iter().map(|&i| place.back(&self.boxes[i as usize])));
     }
 
     /// Boxes that the model has finished, in its order.
     fn finish(&self, boxes: impl Iterator<Item = Option<Detection>>, place: Placement, out: &mut Vec<Detection>) {
         out.reserve(boxes.size_hint().1.unwrap_or_default().min(self.max_det));
         let sure = boxes.flatten().filter(|b| b.score > self.conf).take(self.max_det);
-        out.extend(sure.filter_map(|b| place.back(&b)));
+        out.extend(sure.map(|b| place.back(&b)));
     }
 }
 
@@ -267,12 +265,11 @@ impl Placement {
         }
     }
 
-    /// The box in the image; `None` when it has no area there.
-    fn back(self, b: &Detection) -> Option<Detection> {
+    /// The box in the image, clipped to it.
+    fn back(self, b: &Detection) -> Detection {
         let x = |v: f32| ((v - self.left) / self.gain_x).clamp(0.0, self.w);
         let y = |v: f32| ((v - self.top) / self.gain_y).clamp(0.0, self.h);
-        let clipped = Detection { x1: x(b.x1), y1: y(b.y1), x2: x(b.x2), y2: y(b.y2), ..*b };
-        (clipped.x2 > clipped.x1 && clipped.y2 > clipped.y1).then_some(clipped)
+        Detection { x1: x(b.x1), y1: y(b.y1), x2: x(b.x2), y2: y(b.y2), ..*b }
     }
 }
 

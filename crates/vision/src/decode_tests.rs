@@ -74,28 +74,6 @@ fn boxes_come_back_to_the_image_and_are_clipped() {
 
 /// A box in the bar above the image, one in the image, and one whose sides are swapped.
 #[test]
-fn a_box_without_area_in_the_image_is_dropped_by_every_head() {
-    let placed = Letterbox::new(128, 64, 64, 64); // half the size, 16 rows above
-    let shape = [1, 3, 6];
-    let corners = [[10.0, 2.0, 20.0, 10.0], [10.0, 20.0, 20.0, 30.0], [30.0, 20.0, 20.0, 30.0]];
-    let centres = corners.map(|[x1, y1, x2, y2]: [f32; 4]| [(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1]);
-    let lines = |boxes: [[f32; 4]; 3], rest: [f32; 2]| -> Vec<f32> {
-        boxes.iter().flat_map(|b| b.iter().chain(&rest).copied()).collect()
-    };
-    for (head, data) in [
-        (dense(shape, 2, true), lines(centres, [0.75, 0.0])),
-        (Head::Objectness { output: 0, shape, classes: 1 }, lines(centres, [1.0, 0.75])),
-        (Head::RtDetr { output: 0, shape, classes: 2 }, lines(centres.map(|b| b.map(|v| v / 64.0)), [0.75, 0.0])),
-        (Head::EndToEnd { output: 0, shape }, lines(corners, [0.75, 0.0])),
-    ] {
-        let mut out = Vec::new();
-        let mut decoder = Decoder::new(head, &POST, [64, 64]);
-        decoder.decode(&[view(&shape, &data)], 0, &placed, &mut out).unwrap();
-        assert_eq!(out, [found(20.0, 8.0, 40.0, 28.0, 0.75, 0)], "{}", decoder.head());
-    }
-}
-
-#[test]
 fn logits_are_activated_once_and_probabilities_never() {
     let mut decoder = Decoder::new(dense([1, 5, 2], 1, false), &POST, [64, 64]);
     assert_eq!(decoder.scores_activated(), None);
