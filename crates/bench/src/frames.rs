@@ -97,9 +97,13 @@ fn hash_image(hash: &mut Sha256, image: &Image) {
     }
 }
 
-/// Images for a detector. With `only_first`, just enough for the cold start.
-pub(crate) fn images(spec: &InputSpec, model: &ModelSource, only_first: bool) -> Result<Feed, String> {
-    let count = if only_first { 1 } else { spec.frames.max(1) };
+/// Images for a detector, `count` of them where the source has as many. `beat` is called after each.
+pub(crate) fn images(
+    spec: &InputSpec,
+    model: &ModelSource,
+    count: u32,
+    beat: &(dyn Fn() + Sync),
+) -> Result<Feed, String> {
     match &spec.source {
         SourceSpec::Scenes => {
             let (kind, home_scenes) = match model {
@@ -107,10 +111,10 @@ pub(crate) fn images(spec: &InputSpec, model: &ModelSource, only_first: bool) ->
                 ModelSource::File(_) => (SceneKind::Rgb, false),
             };
             let source = format!("built-in {kind} scenes, seed {}", spec.seed);
-            let items = Items::Images(render(kind, spec.seed, count));
+            let items = Items::Images(render(kind, spec.seed, count, beat));
             Ok(Feed { items, source, skipped: Vec::new(), home_scenes })
         }
-        SourceSpec::Dir(dir) => from_folder(dir, count as usize),
+        SourceSpec::Dir(dir) => from_folder(dir, count as usize, beat),
         SourceSpec::Tensor(path) => Err(format!(
             "{} holds tensors, which a detector does not take; use --source, or --head none",
             path.display()
@@ -118,7 +122,7 @@ pub(crate) fn images(spec: &InputSpec, model: &ModelSource, only_first: bool) ->
     }
 }
 
-fn render(kind: SceneKind, seed: u64, count: u32) -> Vec<Image> {
+fn render(kind: SceneKind, seed: u64, count: u32, beat: &(dyn Fn() + Sync)) -> Vec<Image> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(count as usize);
     let mut images: Vec<Option<Image>> = vec![None; count as usize];
     let share = images.len().div_ceil(threads);
@@ -127,6 +131,7 @@ fn render(kind: SceneKind, seed: u64, count: u32) -> Vec<Image> {
             scope.spawn(move || {
                 for (i, image) in chunk.iter_mut().enumerate() {
                     *image = Some(scenes::scene(kind, seed, (part * share + i) as u32).image);
+                    beat();
                 }
             });
         }
@@ -134,7 +139,7 @@ fn render(kind: SceneKind, seed: u64, count: u32) -> Vec<Image> {
     images.into_iter().flatten().collect()
 }
 
-fn from_folder(dir: &Path, count: usize) -> Result<Feed, String> {
+fn from_folder(dir: &Path, count: usize, beat: &dyn Fn()) -> Result<Feed, String> {
     let files = folder::images(dir).map_err(|e| e.to_string())?;
     let mut images = Vec::new();
     let mut skipped = Vec::new();
@@ -144,6 +149,7 @@ fn from_folder(dir: &Path, count: usize) -> Result<Feed, String> {
         if images.len() >= count || bytes >= MAX_RESIDENT_BYTES {
             break;
         }
+        beat();
         match folder::load(&path) {
             Ok(image) => {
                 bytes += image.width() as usize * image.height() as usize * 3;
@@ -246,6 +252,7 @@ fn values<R: std::io::Read>(array: NpyFile<R>, tensor: &TensorSpec) -> Result<Va
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
 
@@ -269,8 +276,13 @@ mod tests {
     #[test]
     fn scenes_are_distinct_and_the_first_is_the_same_alone() {
         let model = ModelSource::Builtin(SceneKind::Thermal);
-        let all = images(&spec(SourceSpec::Scenes), &model, false).unwrap();
-        let first = images(&spec(SourceSpec::Scenes), &model, true).unwrap();
+        let beats = AtomicU32::new(0);
+        let beat = || {
+            beats.fetch_add(1, Ordering::Relaxed);
+        };
+        let all = images(&spec(SourceSpec::Scenes), &model, 4, &beat).unwrap();
+        assert_eq!(beats.load(Ordering::Relaxed), 4);
+        let first = images(&spec(SourceSpec::Scenes), &model, 1, &|| {}).unwrap();
         let (Items::Images(all), Items::Images(first)) = (&all.items, &first.items) else { panic!("no images") };
         assert_eq!((all.len(), first.len()), (4, 1));
         assert_eq!(all[0], first[0]);

@@ -84,7 +84,10 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
     let (mut cell, metadata) = load(channel, job, ring)?;
     cold_start(channel, job, &mut cell, &metadata)?;
     if let Pipeline::Detector(_) = cell.pipeline {
-        cell.feed = frames::images(&job.input, &job.cell.model.source, false).map_err(input_failure)?;
+        let count = job.input.frames.max(1);
+        let ring = &cell.ring;
+        let feed = frames::images(&job.input, &job.cell.model.source, count, &|| ring.beat());
+        cell.feed = feed.map_err(input_failure)?;
         // Boxes must be there where a model looks at its own scenes the way it was made to.
         cell.feed.home_scenes &= job.post.conf <= EXPECT_BOXES_UP_TO && job.cell.head == HeadChoice::Auto;
     }
@@ -179,7 +182,7 @@ fn pipeline(job: &MeasureJob, session: &dyn Session) -> Result<(Pipeline, Feed),
         return Ok((Pipeline::Plain, feed));
     }
     let [height, width] = image_input(session.inputs()).map_err(input_failure)?;
-    let feed = frames::images(&job.input, &job.cell.model.source, true).map_err(input_failure)?;
+    let feed = frames::images(&job.input, &job.cell.model.source, 1, &|| {}).map_err(input_failure)?;
     let detector = Detector::new(width, height, session.slots(), job.cell.batch as usize);
     Ok((Pipeline::Detector(Box::new(detector)), feed))
 }
