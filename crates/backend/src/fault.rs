@@ -32,7 +32,7 @@ impl FaultySession {
             Fault::HangAt(n) if self.calls >= n => loop {
                 std::thread::sleep(Duration::from_secs(3600));
             },
-            Fault::SlowDown => std::thread::sleep(Duration::from_micros(20 * self.calls)),
+            Fault::SlowDown => std::thread::sleep(Duration::from_micros(100 * self.calls)),
             Fault::PrintToStdout => {
                 let _ = std::io::stdout().write_all(b"{\"not\": \"an event\"}\n");
             }
