@@ -90,7 +90,7 @@ fn a_worker_killed_while_it_waits_is_named_by_its_signal_too() {
 fn a_short_timeout_does_not_kill_a_worker_that_works() {
     let place = Place::new();
     let output =
-        place.bench(&["builtin-thermal", "--duration", "2.5", "--warmup", "0.1", "--timeout", "1"]).output().unwrap();
+        place.bench(&["builtin-thermal", "--duration", "2.5", "--warmup", "0.1", "--timeout", "1.5"]).output().unwrap();
     expect_code(&output, 0);
 }
 
