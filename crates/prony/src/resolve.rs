@@ -51,7 +51,8 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
     let budget = budget(&options)?;
     let (backends, backends_named) = backends(options.backends.as_deref())?;
     let precisions = options.precision.clone().unwrap_or_else(|| vec![Precision::Fp32]);
-    let precisions_named = options.precision.is_some();
+    let named = backends_named || options.precision.is_some();
+    let device = options.device.unwrap_or(0);
     ensure!(!precisions.is_empty(), "--precision is empty");
     let name = options.name.clone().unwrap_or_else(|| "bench".to_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -98,11 +99,10 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
                         let head = classifier_has_no_head(head, info);
                         let imgsz = match (&input.source, head) {
                             (SourceSpec::Dir(_), HeadChoice::None) => Err(NO_IMAGES.to_owned()),
-                            _ => fits(backend_name, options.device.unwrap_or(0), batch, info)
+                            _ => fits(backend_name, device, batch, info)
                                 .and_then(|()| image_size(&options.imgsz.map(|size| size.0), head, info)),
                         };
                         let able = backend(backend_name).supports(precision);
-                        let named = if precisions_named { true } else { backends_named };
                         let fate = match (&imgsz, able) {
                             (Err(reason), _) => {
                                 broken.push(format!("{}: {reason}", spec.name));
@@ -123,8 +123,6 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
                 };
                 let (model, head, imgsz) = spec;
                 let id = format!("{}:{backend_name}:{precision}", model.name);
-                let device = options.device.unwrap_or(0);
-                let named = backends_named || precisions_named;
                 cells.push(CellSpec {
                     id,
                     model,
@@ -329,15 +327,14 @@ fn make_ids_unique(cells: &mut [CellSpec]) {
     }
 }
 
-/// Why a cell of an earlier run cannot run now either, if so.
+/// Why a cell of an earlier run cannot run now either, if so. A model that had a hash was read again just before.
 pub(crate) fn fate_again(spec: &CellSpec, earlier: CellStatus) -> Option<Fate> {
     let status = if earlier == CellStatus::Skipped { CellStatus::Skipped } else { CellStatus::Failed };
-    let reason = match ModelFile::open(&spec.model.source) {
-        Err(error) => error.to_string(),
-        Ok(_) if spec.model.sha256.is_empty() => {
-            "the model could not be read when the run began; start a new run".to_owned()
-        }
-        Ok(_) => backend(spec.backend).supports(spec.precision).err()?,
+    let reason = if spec.model.sha256.is_empty() {
+        let unread = || "the model could not be read when the run began; start a new run".to_owned();
+        ModelFile::open(&spec.model.source).map_or_else(|error| error.to_string(), |_| unread())
+    } else {
+        backend(spec.backend).supports(spec.precision).err()?
     };
     Some(Fate { status, reason })
 }
