@@ -3,13 +3,27 @@
 
 use prony_model::onnx::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo};
 use prony_model::{ModelFile, sha256_hex};
-use prony_types::{ModelInfo, Precision, SceneKind, TensorData};
+use prony_types::{ModelInfo, Precision, RuntimeSpec, SceneKind, TensorData};
 use prost::Message as _;
 
 use crate::{Backend, Session, SessionSpec, SlotInput};
 
+/// A backend with the library it is to use.
+pub struct Subject {
+    /// The backend.
+    pub backend: Box<dyn Backend>,
+    /// Its library; `None` for the embedded engine.
+    pub runtime: Option<RuntimeSpec>,
+}
+
+impl Subject {
+    fn spec<'a>(&self, model: &'a ModelFile) -> SessionSpec<'a> {
+        SessionSpec { runtime: self.runtime.clone(), ..SessionSpec::new(model) }
+    }
+}
+
 /// A check: its name and what it does. The error says what was wrong.
-pub type Check = (&'static str, fn(&dyn Backend) -> Result<(), String>);
+pub type Check = (&'static str, fn(&Subject) -> Result<(), String>);
 
 /// All checks.
 pub const CHECKS: &[Check] = &[
@@ -59,15 +73,15 @@ fn identity_model(batch: i64) -> ModelProto {
     )
 }
 
-fn open(backend: &dyn Backend, model: &ModelFile, batch: u32) -> Result<Box<dyn Session>, String> {
-    let spec = SessionSpec { model, precision: Precision::Fp32, batch, imgsz: None, device: 0, threads: 1, slots: 2 };
-    backend.open(&spec).map_err(|e| e.to_string())
+fn open(subject: &Subject, model: &ModelFile, batch: u32) -> Result<Box<dyn Session>, String> {
+    let spec = SessionSpec { batch, slots: 2, ..subject.spec(model) };
+    subject.backend.open(&spec).map_err(|e| e.to_string())
 }
 
 fn fill(session: &mut dyn Session, slot: usize, index: usize, value: impl Fn(usize) -> f32) -> Result<(), String> {
     match session.input(slot, index) {
         SlotInput::F32(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = value(i)),
-        SlotInput::I32(_) => return Err("an f32 input has an integer buffer".into()),
+        other => return Err(format!("an f32 input has another buffer: {other:?}")),
     }
     Ok(())
 }
@@ -99,9 +113,9 @@ fn pattern(seed: u32) -> impl Fn(usize) -> f32 {
     }
 }
 
-fn identity(backend: &dyn Backend) -> Result<(), String> {
+fn identity(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(1))?;
-    let mut session = open(backend, &model, 1)?;
+    let mut session = open(subject, &model, 1)?;
     let value = pattern(1);
     fill(&mut *session, 0, 0, &value)?;
     run(&mut *session, 0)?;
@@ -111,16 +125,16 @@ fn identity(backend: &dyn Backend) -> Result<(), String> {
     if bits(&got) == bits(&want) { Ok(()) } else { Err(format!("{got:?} instead of {want:?}")) }
 }
 
-fn convolution(backend: &dyn Backend) -> Result<(), String> {
+fn convolution(subject: &Subject) -> Result<(), String> {
     let pads = AttributeProto::ints("pads", &[1, 1, 1, 1]);
-    convolve(backend, vec![AttributeProto::ints("kernel_shape", &[3, 3]), pads])
+    convolve(subject, vec![AttributeProto::ints("kernel_shape", &[3, 3]), pads])
 }
 
-fn bare_convolution(backend: &dyn Backend) -> Result<(), String> {
-    convolve(backend, vec![AttributeProto::ints("pads", &[1, 1, 1, 1])])
+fn bare_convolution(subject: &Subject) -> Result<(), String> {
+    convolve(subject, vec![AttributeProto::ints("pads", &[1, 1, 1, 1])])
 }
 
-fn convolve(backend: &dyn Backend, attributes: Vec<AttributeProto>) -> Result<(), String> {
+fn convolve(subject: &Subject, attributes: Vec<AttributeProto>) -> Result<(), String> {
     let weights: Vec<f32> = (0..9).map(|i| i as f32).collect();
     let model = model_file(&graph(
         vec![
@@ -131,7 +145,7 @@ fn convolve(backend: &dyn Backend, attributes: Vec<AttributeProto>) -> Result<()
         vec![ValueInfo::floats("x", &[1, 1, 3, 3])],
         vec![ValueInfo::floats("y", &[1, 1, 3, 3])],
     ))?;
-    let mut session = open(backend, &model, 1)?;
+    let mut session = open(subject, &model, 1)?;
     fill(&mut *session, 0, 0, |i| (i + 1) as f32)?;
     run(&mut *session, 0)?;
     expect("conv", &output(&*session, 0, 0)?, &convolved())
@@ -155,14 +169,14 @@ fn convolved() -> Vec<f32> {
     out
 }
 
-fn several(backend: &dyn Backend) -> Result<(), String> {
+fn several(subject: &Subject) -> Result<(), String> {
     let model = model_file(&graph(
         vec![NodeProto::new("Sub", &["a", "b"], &["d"], vec![]), NodeProto::new("Add", &["a", "b"], &["s"], vec![])],
         vec![],
         vec![ValueInfo::floats("a", &[1, 2]), ValueInfo::floats("b", &[1, 2])],
         vec![ValueInfo::floats("s", &[1, 2]), ValueInfo::floats("d", &[1, 2])],
     ))?;
-    let mut session = open(backend, &model, 1)?;
+    let mut session = open(subject, &model, 1)?;
     fill(&mut *session, 0, 0, |i| 10.0 + i as f32)?;
     fill(&mut *session, 0, 1, |_| 1.0)?;
     run(&mut *session, 0)?;
@@ -173,10 +187,10 @@ fn several(backend: &dyn Backend) -> Result<(), String> {
     expect("difference", &output(&*session, 0, 1)?, &[9.0, 10.0])
 }
 
-fn free_batch(backend: &dyn Backend) -> Result<(), String> {
+fn free_batch(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(-1))?;
     for batch in [1, 3] {
-        let mut session = open(backend, &model, batch)?;
+        let mut session = open(subject, &model, batch)?;
         fill(&mut *session, 0, 0, pattern(2))?;
         run(&mut *session, 0)?;
         let got = session.output(0, 0).shape.to_vec();
@@ -187,23 +201,23 @@ fn free_batch(backend: &dyn Backend) -> Result<(), String> {
     Ok(())
 }
 
-fn fixed_batch(backend: &dyn Backend) -> Result<(), String> {
+fn fixed_batch(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(1))?;
-    match open(backend, &model, 2) {
+    match open(subject, &model, 2) {
         Err(error) if error.contains("batch 2") => Ok(()),
         Err(error) => Err(format!("the error does not name the batch: {error}")),
         Ok(_) => Err("batch 2 was taken by a model fixed at 1".into()),
     }
 }
 
-fn detector(backend: &dyn Backend, kind: SceneKind) -> Result<(Box<dyn Session>, ModelInfo), String> {
+fn detector(subject: &Subject, kind: SceneKind) -> Result<(Box<dyn Session>, ModelInfo), String> {
     let model = ModelFile::builtin(kind).map_err(|e| e.to_string())?;
-    let session = open(backend, &model, 1)?;
+    let session = open(subject, &model, 1)?;
     Ok((session, model.info))
 }
 
-fn repeatable(backend: &dyn Backend) -> Result<(), String> {
-    let (mut session, _) = detector(backend, SceneKind::Rgb)?;
+fn repeatable(subject: &Subject) -> Result<(), String> {
+    let (mut session, _) = detector(subject, SceneKind::Rgb)?;
     let value = |i: usize| (pattern(3)(i) / 256.0) + 0.5;
     fill(&mut *session, 0, 0, value)?;
     run(&mut *session, 0)?;
@@ -212,9 +226,9 @@ fn repeatable(backend: &dyn Backend) -> Result<(), String> {
     if first == output(&*session, 0, 0)? { Ok(()) } else { Err("two calls on one input differ".into()) }
 }
 
-fn slots_apart(backend: &dyn Backend) -> Result<(), String> {
+fn slots_apart(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(1))?;
-    let mut session = open(backend, &model, 1)?;
+    let mut session = open(subject, &model, 1)?;
     if session.slots() != 2 {
         return Err(format!("{} slots instead of 2", session.slots()));
     }
@@ -231,9 +245,9 @@ fn slots_apart(backend: &dyn Backend) -> Result<(), String> {
     Ok(())
 }
 
-fn outputs_stay(backend: &dyn Backend) -> Result<(), String> {
+fn outputs_stay(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(1))?;
-    let mut session = open(backend, &model, 1)?;
+    let mut session = open(subject, &model, 1)?;
     fill(&mut *session, 0, 0, pattern(4))?;
     run(&mut *session, 0)?;
     fill(&mut *session, 0, 0, |_| 0.0)?;
@@ -242,7 +256,7 @@ fn outputs_stay(backend: &dyn Backend) -> Result<(), String> {
     expect("slot 0", &output(&*session, 0, 0)?, &(0..48).map(pattern(4)).collect::<Vec<_>>())
 }
 
-fn sliced_output(backend: &dyn Backend) -> Result<(), String> {
+fn sliced_output(subject: &Subject) -> Result<(), String> {
     let model = model_file(&graph(
         vec![
             NodeProto::new("Neg", &["x"], &["n"], vec![]),
@@ -252,50 +266,43 @@ fn sliced_output(backend: &dyn Backend) -> Result<(), String> {
         vec![ValueInfo::floats("x", &[1, 3, 4, 4])],
         vec![ValueInfo::floats("y", &[1, 3, 2, 4])],
     ))?;
-    let mut session = open(backend, &model, 1)?;
+    let mut session = open(subject, &model, 1)?;
     fill(&mut *session, 0, 0, |i| i as f32)?;
     run(&mut *session, 0)?;
     let want: Vec<f32> = (0..48).filter(|i| i % 16 < 8).map(|i| -(i as f32)).collect();
     expect("slice", &output(&*session, 0, 0)?, &want)
 }
 
-fn unsupported_precision(backend: &dyn Backend) -> Result<(), String> {
+fn unsupported_precision(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(1))?;
     for &precision in Precision::ALL {
-        let spec = SessionSpec { model: &model, precision, batch: 1, imgsz: None, device: 0, threads: 1, slots: 1 };
-        if backend.supports(precision).is_err() && backend.open(&spec).is_ok() {
+        let spec = SessionSpec { precision, ..subject.spec(&model) };
+        let supported = subject.backend.supports(precision, &model.info);
+        if supported.is_err() && subject.backend.open(&spec).is_ok() {
             return Err(format!("{precision} was opened although it is not supported"));
         }
     }
     Ok(())
 }
 
-fn no_such_device(backend: &dyn Backend) -> Result<(), String> {
+fn no_such_device(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(1))?;
-    let spec = SessionSpec {
-        model: &model,
-        precision: Precision::Fp32,
-        batch: 1,
-        imgsz: None,
-        device: 99,
-        threads: 1,
-        slots: 1,
-    };
-    match backend.open(&spec) {
+    let spec = SessionSpec { device: 99, ..subject.spec(&model) };
+    match subject.backend.open(&spec) {
         Err(error) if error.to_string().contains("99") => Ok(()),
         Err(error) => Err(format!("the error does not name the device: {error}")),
         Ok(_) => Err("device 99 was opened".into()),
     }
 }
 
-fn unknown_operator(backend: &dyn Backend) -> Result<(), String> {
+fn unknown_operator(subject: &Subject) -> Result<(), String> {
     let model = model_file(&graph(
         vec![NodeProto::new("FrobnicateTensor", &["x"], &["y"], vec![])],
         vec![],
         vec![ValueInfo::floats("x", &[1, 2])],
         vec![ValueInfo::floats("y", &[1, 2])],
     ))?;
-    let mut session = match open(backend, &model, 1) {
+    let mut session = match open(subject, &model, 1) {
         Ok(session) => session,
         Err(error) if error.contains("FrobnicateTensor") => return Ok(()),
         Err(error) => return Err(format!("the error does not name the operator: {error}")),
@@ -306,9 +313,9 @@ fn unknown_operator(backend: &dyn Backend) -> Result<(), String> {
     }
 }
 
-fn builtin_models(backend: &dyn Backend) -> Result<(), String> {
+fn builtin_models(subject: &Subject) -> Result<(), String> {
     for &kind in SceneKind::ALL {
-        let (mut session, info) = detector(backend, kind)?;
+        let (mut session, info) = detector(subject, kind)?;
         fill(&mut *session, 0, 0, |_| 0.5)?;
         run(&mut *session, 0)?;
         let shape = session.output(0, 0).shape.to_vec();
@@ -322,11 +329,11 @@ fn builtin_models(backend: &dyn Backend) -> Result<(), String> {
     Ok(())
 }
 
-fn record(backend: &dyn Backend) -> Result<(), String> {
+fn record(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(1))?;
-    let session = open(backend, &model, 1)?;
+    let session = open(subject, &model, 1)?;
     let record = session.record();
-    if record.name != backend.name().name() || record.version.is_none() || record.device.is_none() {
+    if record.name != subject.backend.name().name() || record.version.is_none() || record.device.is_none() {
         return Err(format!("incomplete: {record:?}"));
     }
     if session.executed().is_empty() { Err("the executed precision is empty".into()) } else { Ok(()) }

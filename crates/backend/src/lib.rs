@@ -6,38 +6,57 @@ pub mod conformance;
 
 mod error;
 mod fault;
+mod precision;
 mod rten;
 mod session;
 
 use prony_model::{ModelError, ModelFile};
-use prony_types::{BackendName, ModelSource, Precision};
+use prony_types::{BackendName, ModelInfo, ModelSource, PlacementRecord, Precision, RuntimeName};
 
 pub use error::BackendError;
 pub use fault::FaultySession;
+pub use precision::precision_of;
 pub use session::{Session, SessionSpec, SlotInput, Timing};
 
-/// Something that can execute models.
+/// Something that can execute models. Asking it anything but to open a model loads no library.
 pub trait Backend {
     /// Its name.
     fn name(&self) -> BackendName;
 
-    /// Version of the library behind it.
-    fn version(&self) -> Option<String>;
-
-    /// Whether it could execute a precision of an fp32 file here; the reason if not.
-    fn supports(&self, precision: Precision) -> Result<(), String>;
-
-    /// How many devices it can run on here.
-    fn devices(&self) -> u32;
+    /// Whether it could execute a model in a precision; the reason, and the way out, if not.
+    fn supports(&self, precision: Precision, model: &ModelInfo) -> Result<(), String>;
 
     /// Loads a model.
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError>;
+
+    /// Where the nodes of a graph run, counted in a session of its own that is fed with `fill`. `None` where the
+    /// backend has one place only, or cannot tell.
+    fn placement(
+        &self,
+        _spec: &SessionSpec<'_>,
+        _fill: &mut dyn FnMut(&mut dyn Session),
+    ) -> Result<Option<PlacementRecord>, BackendError> {
+        Ok(None)
+    }
 }
 
 /// The backend behind a name.
 pub fn backend(name: BackendName) -> Box<dyn Backend> {
     match name {
         BackendName::Rten => Box::new(rten::Rten),
+        _ => unimplemented!(),
+    }
+}
+
+/// The library that a backend needs, and its provider in it; `None` for the embedded engine.
+pub fn needs(name: BackendName) -> Option<(RuntimeName, Option<&'static str>)> {
+    match name {
+        BackendName::Rten => None,
+        BackendName::OrtCpu => Some((RuntimeName::Onnxruntime, Some("CPU"))),
+        BackendName::OrtCuda => Some((RuntimeName::Onnxruntime, Some("CUDA"))),
+        BackendName::OrtTensorrt => Some((RuntimeName::Onnxruntime, Some("Tensorrt"))),
+        BackendName::OrtOpenvino => Some((RuntimeName::Onnxruntime, Some("OpenVINO"))),
+        BackendName::Openvino => Some((RuntimeName::Openvino, None)),
     }
 }
 

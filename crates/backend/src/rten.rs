@@ -7,11 +7,12 @@ use std::thread;
 use std::time::Instant;
 
 use ::rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView, ValueView};
-use prony_types::{BackendName, BackendRecord, DType, Precision, TensorData, TensorSpec, TensorView};
+use prony_types::{BackendName, BackendRecord, DType, ModelInfo, Precision, TensorData, TensorSpec, TensorView};
 use rten_tensor::prelude::*;
 
-use crate::session::decide_shape;
-use crate::{Backend, BackendError, Session, SessionSpec, SlotInput, Timing, affinity};
+use crate::precision::as_it_is;
+use crate::session::decide_inputs;
+use crate::{Backend, BackendError, Session, SessionSpec, SlotInput, Timing, affinity, precision_of};
 
 const NAME: &str = "rten";
 const SPINNING: &str = "one thread a CPU, spinning while a call is in flight";
@@ -24,27 +25,18 @@ impl Backend for Rten {
         BackendName::Rten
     }
 
-    fn version(&self) -> Option<String> {
-        Some(env!("PRONY_RTEN_VERSION").to_owned())
-    }
-
-    fn supports(&self, precision: Precision) -> Result<(), String> {
-        match precision {
-            Precision::Fp32 | Precision::Native => Ok(()),
-            other => Err(format!(
-                "rten executes fp32; an {other} artifact of the model would be needed, which Prony cannot make yet"
-            )),
+    fn supports(&self, precision: Precision, model: &ModelInfo) -> Result<(), String> {
+        as_it_is(NAME, precision, model)?;
+        if matches!(precision_of(model), Precision::Fp16 | Precision::Bf16) {
+            return Err("rten executes fp32 and int8 files; fp16 needs ort-cpu or a GPU".into());
         }
-    }
-
-    fn devices(&self) -> u32 {
-        1
+        Ok(())
     }
 
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
         let unsupported = |what: String| BackendError::Unsupported { backend: NAME, what };
-        self.supports(spec.precision).map_err(unsupported)?;
-        if spec.device >= self.devices() {
+        self.supports(spec.precision, &spec.model.info).map_err(unsupported)?;
+        if spec.device > 0 {
             return Err(unsupported(format!("there is no device {}; the CPU is device 0", spec.device)));
         }
         let info = &spec.model.info;
@@ -54,20 +46,20 @@ impl Backend for Rten {
                 "the model contains NonMaxSuppression, which rten computes wrongly; export it without NMS".into(),
             ));
         }
-        let not_fp32 = info.weights.filter(|dtype| matches!(dtype, DType::F16 | DType::Bf16 | DType::I8 | DType::U8));
-        if let (Precision::Fp32, Some(dtype)) = (spec.precision, not_fp32) {
-            return Err(unsupported(format!(
-                "the weights are {dtype}, so this is no fp32 model; use --precision native to time it as it is"
-            )));
-        }
-        let inputs = info
-            .inputs
-            .iter()
-            .map(|tensor| decide_shape(tensor, spec.batch, spec.imgsz))
-            .collect::<Result<Vec<_>, _>>()?;
+        let inputs = decide_inputs(spec)?.into_iter().map(narrowed).collect::<Result<Vec<_>, _>>()?;
         let session = RtenSession::new(spec, inputs)?;
         Ok(Box::new(session))
     }
+}
+
+/// rten computes in 32 bits.
+fn narrowed(mut input: TensorSpec) -> Result<TensorSpec, BackendError> {
+    input.dtype = match input.dtype {
+        DType::F32 | DType::F64 => DType::F32,
+        DType::I32 | DType::I64 | DType::Bool => DType::I32,
+        dtype => return Err(BackendError::InputType { name: input.name, dtype }),
+    };
+    Ok(input)
 }
 
 /// Values of one input, owned so that they can travel to a runner thread and back.
@@ -263,11 +255,11 @@ impl Session for RtenSession {
     fn record(&self) -> BackendRecord {
         BackendRecord {
             name: NAME.into(),
-            version: Rten.version(),
+            version: Some(env!("PRONY_RTEN_VERSION").to_owned()),
             device: Some("CPU".into()),
             threads: Some(self.threads),
-            affinity: None,
             settings: if self.engine.spin { vec![SPINNING.to_owned()] } else { Vec::new() },
+            ..BackendRecord::default()
         }
     }
 

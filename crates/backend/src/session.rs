@@ -1,7 +1,10 @@
 //! A loaded model: buffers made once, calls in flight by slot.
 
+use half::{bf16, f16};
 use prony_model::ModelFile;
-use prony_types::{BackendRecord, DType, Dim, Precision, TensorInfo, TensorSpec, TensorView};
+use prony_types::{
+    BackendRecord, DType, Dim, Precision, ProviderSpec, RuntimeSpec, TensorInfo, TensorSpec, TensorView,
+};
 
 use crate::BackendError;
 
@@ -22,6 +25,30 @@ pub struct SessionSpec<'a> {
     pub threads: u32,
     /// Slots: how many calls may be in flight.
     pub slots: usize,
+    /// The library to open; `None` for the embedded engine.
+    pub runtime: Option<RuntimeSpec>,
+    /// What the provider is told.
+    pub provider: ProviderSpec,
+    /// Shapes of inputs by name, where the caller decided them.
+    pub shapes: Vec<(String, Vec<usize>)>,
+}
+
+impl<'a> SessionSpec<'a> {
+    /// One slot, batch 1, one thread, fp32 on the first device.
+    pub fn new(model: &'a ModelFile) -> SessionSpec<'a> {
+        SessionSpec {
+            model,
+            precision: Precision::Fp32,
+            batch: 1,
+            imgsz: None,
+            device: 0,
+            threads: 1,
+            slots: 1,
+            runtime: None,
+            provider: ProviderSpec::default(),
+            shapes: Vec::new(),
+        }
+    }
 }
 
 /// Device-side durations of one call. A stage that does not exist is absent.
@@ -40,8 +67,41 @@ pub struct Timing {
 pub enum SlotInput<'a> {
     /// 32-bit floats.
     F32(&'a mut [f32]),
+    /// 16-bit floats.
+    F16(&'a mut [f16]),
+    /// bfloat16.
+    Bf16(&'a mut [bf16]),
+    /// 64-bit floats.
+    F64(&'a mut [f64]),
+    /// Signed bytes.
+    I8(&'a mut [i8]),
+    /// Unsigned bytes; truth values as 0 and 1.
+    U8(&'a mut [u8]),
     /// 32-bit integers.
     I32(&'a mut [i32]),
+    /// 64-bit integers.
+    I64(&'a mut [i64]),
+}
+
+impl SlotInput<'_> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            SlotInput::F32(data) => data.len(),
+            SlotInput::F16(data) => data.len(),
+            SlotInput::Bf16(data) => data.len(),
+            SlotInput::F64(data) => data.len(),
+            SlotInput::I8(data) => data.len(),
+            SlotInput::U8(data) => data.len(),
+            SlotInput::I32(data) => data.len(),
+            SlotInput::I64(data) => data.len(),
+        }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// A loaded model. Inputs and outputs belong to a slot; a slot's outputs stay until its next `submit`.
@@ -80,12 +140,33 @@ pub trait Session {
     fn output(&self, slot: usize, index: usize) -> TensorView<'_>;
 }
 
+/// Every input of a model with every axis decided.
+pub(crate) fn decide_inputs(spec: &SessionSpec<'_>) -> Result<Vec<TensorSpec>, BackendError> {
+    let decide = |tensor: &TensorInfo| match spec.shapes.iter().find(|(name, _)| *name == tensor.name) {
+        Some((_, shape)) => given_shape(tensor, shape),
+        None => decide_shape(tensor, spec.batch, spec.imgsz),
+    };
+    spec.model.info.inputs.iter().map(decide).collect()
+}
+
+/// A shape that the caller decided, held against the declared one.
+fn given_shape(tensor: &TensorInfo, shape: &[usize]) -> Result<TensorSpec, BackendError> {
+    let refuse = |what: String| Err(BackendError::Shape { tensor: tensor.clone(), what });
+    if shape.len() != tensor.dims.len() {
+        return refuse(format!("{shape:?}, which has {} axes instead of {}", shape.len(), tensor.dims.len()));
+    }
+    for (axis, (dim, &asked)) in tensor.dims.iter().zip(shape).enumerate() {
+        if let Dim::Fixed(n) = dim
+            && *n != asked as u64
+        {
+            return refuse(format!("{asked} at axis {axis}; it is fixed at {n}"));
+        }
+    }
+    Ok(TensorSpec { name: tensor.name.clone(), dtype: tensor.dtype, shape: shape.to_vec() })
+}
+
 /// Decides every axis of an input: the first free one is the batch, two free ones at the end are height and width.
-pub(crate) fn decide_shape(
-    tensor: &TensorInfo,
-    batch: u32,
-    imgsz: Option<[u32; 2]>,
-) -> Result<TensorSpec, BackendError> {
+fn decide_shape(tensor: &TensorInfo, batch: u32, imgsz: Option<[u32; 2]>) -> Result<TensorSpec, BackendError> {
     let refuse = |what: String| BackendError::Shape { tensor: tensor.clone(), what };
     let is_image = tensor.dims.len() == 4;
     let mut shape = Vec::with_capacity(tensor.dims.len());
@@ -117,12 +198,10 @@ pub(crate) fn decide_shape(
     if elements.is_none() {
         return Err(refuse(format!("{shape:?}, more than {MAX_ELEMENTS} elements")));
     }
-    let dtype = match tensor.dtype {
-        DType::F32 | DType::F64 => DType::F32,
-        DType::I32 | DType::I64 | DType::Bool => DType::I32,
-        dtype => return Err(BackendError::InputType { name: tensor.name.clone(), dtype }),
-    };
-    Ok(TensorSpec { name: tensor.name.clone(), dtype, shape })
+    if tensor.dtype == DType::Other {
+        return Err(BackendError::InputType { name: tensor.name.clone(), dtype: tensor.dtype });
+    }
+    Ok(TensorSpec { name: tensor.name.clone(), dtype: tensor.dtype, shape })
 }
 
 /// Input tensors above this are a mistake, not a model: 2^31 elements.

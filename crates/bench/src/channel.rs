@@ -29,9 +29,14 @@ impl Channel {
     pub(crate) fn job(&mut self) -> io::Result<Job> {
         let line = self.line()?.ok_or_else(|| io::Error::other("no job on stdin"))?;
         let job: Job = serde_json::from_str(&line)?;
-        let Job::Measure(measure) = &job;
-        self.cell.clone_from(&measure.cell.id);
-        self.slot = measure.slot;
+        match &job {
+            Job::Measure(measure) => {
+                self.cell.clone_from(&measure.cell.id);
+                self.slot = measure.slot;
+            }
+            Job::Reference(reference) => self.cell.clone_from(&reference.cell.id),
+            Job::Discover(_) => {}
+        }
         Ok(job)
     }
 

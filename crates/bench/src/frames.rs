@@ -11,6 +11,8 @@ use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use crate::now_ns;
+
 /// Decoded frames beyond this are not kept: a small board has little more.
 const MAX_RESIDENT_BYTES: usize = 512 << 20;
 
@@ -22,6 +24,8 @@ pub(crate) struct Feed {
     pub(crate) source: String,
     /// Files that could not be used, each with its reason.
     pub(crate) skipped: Vec<String>,
+    /// How long each image file took to decode.
+    pub(crate) decode_ns: Vec<u64>,
     /// Whether these are the scenes that a built-in model was made for.
     pub(crate) home_scenes: bool,
 }
@@ -112,7 +116,7 @@ pub(crate) fn images(
             };
             let source = format!("built-in {kind} scenes, seed {}", spec.seed);
             let items = Items::Images(render(kind, spec.seed, count, beat));
-            Ok(Feed { items, source, skipped: Vec::new(), home_scenes })
+            Ok(Feed { items, source, skipped: Vec::new(), decode_ns: Vec::new(), home_scenes })
         }
         SourceSpec::Dir(dir) => from_folder(dir, count as usize, beat),
         SourceSpec::Tensor(path) => Err(format!(
@@ -143,6 +147,7 @@ fn from_folder(dir: &Path, count: usize, beat: &dyn Fn()) -> Result<Feed, String
     let files = folder::images(dir).map_err(|e| e.to_string())?;
     let mut images = Vec::new();
     let mut skipped = Vec::new();
+    let mut decode_ns = Vec::new();
     let mut bytes = 0;
     let total = files.len();
     for path in files {
@@ -150,8 +155,10 @@ fn from_folder(dir: &Path, count: usize, beat: &dyn Fn()) -> Result<Feed, String
             break;
         }
         beat();
+        let begun = now_ns();
         match folder::load(&path) {
             Ok(image) => {
+                decode_ns.push(now_ns() - begun);
                 bytes += image.width() as usize * image.height() as usize * 3;
                 images.push(image);
             }
@@ -162,7 +169,7 @@ fn from_folder(dir: &Path, count: usize, beat: &dyn Fn()) -> Result<Feed, String
         return Err(format!("none of the {total} images in {} can be read: {}", dir.display(), skipped.join("; ")));
     }
     let source = format!("{} of {total} images in {}", images.len(), dir.display());
-    Ok(Feed { items: Items::Images(images), source, skipped, home_scenes: false })
+    Ok(Feed { items: Items::Images(images), source, skipped, decode_ns, home_scenes: false })
 }
 
 /// Tensors for a model that is not a detector: from a file, or random.
@@ -171,7 +178,7 @@ pub(crate) fn tensors(spec: &InputSpec, inputs: &[TensorSpec]) -> Result<Feed, S
         SourceSpec::Tensor(path) => (vec![from_file(path, inputs)?], format!("tensors in {}", path.display())),
         _ => (random(spec, inputs)?, format!("random values from 0 to 1, seed {}", spec.seed)),
     };
-    Ok(Feed { items: Items::Tensors(items), source, skipped: Vec::new(), home_scenes: false })
+    Ok(Feed { items: Items::Tensors(items), source, skipped: Vec::new(), decode_ns: Vec::new(), home_scenes: false })
 }
 
 fn random(spec: &InputSpec, inputs: &[TensorSpec]) -> Result<Vec<Vec<Values>>, String> {

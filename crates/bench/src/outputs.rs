@@ -72,7 +72,7 @@ pub(crate) fn check(
         detections_expected: cell.feed.home_scenes,
         repeatable,
     };
-    Ok(EventKind::Checked { check, agreement, thumbnails })
+    Ok(EventKind::Checked { check, agreement: Some(agreement), thumbnails })
 }
 
 fn against(cell: &mut Cell, reference: &Reference, is_detector: bool) -> Result<Agreement, MeasureError> {

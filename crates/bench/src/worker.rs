@@ -63,9 +63,13 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
         return Ok(false);
     }
     let mut channel = Channel::take_over()?;
-    let Job::Measure(job) = channel.job()?;
+    let job = channel.job()?;
     channel.emit(EventKind::Started { pid: std::process::id(), version: version.to_owned() })?;
-    match measure(&mut channel, &job, host_peak) {
+    let outcome = match job {
+        Job::Measure(job) => measure(&mut channel, &job, host_peak),
+        Job::Discover(_) | Job::Reference(_) => Err(Failure::new(FailureKind::Internal, "not built yet")),
+    };
+    match outcome {
         Ok(()) => Ok(true),
         Err(failure) => {
             tracing::error!("{}", failure.message);
@@ -99,6 +103,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
         resident_bytes: cell.feed.bytes() as u64,
         source: cell.feed.source.clone(),
         sha256: cell.feed.sha256(),
+        decode_ns: cell.feed.decode_ns.clone(),
         skipped: cell.feed.skipped.clone(),
     })?;
     while let Some(command) = channel.command()? {
@@ -117,7 +122,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
                 let in_flight = cell.session.slots() as u32;
                 channel.emit(EventKind::Throughput { frames, seconds, in_flight })?;
             }
-            Command::Finish => {
+            Command::Finish { reference: _ } => {
                 // Before the check, whose pictures are no part of the model's work.
                 let host_peak_bytes = host_peak().unwrap_or(0);
                 let checked = outputs::check(&mut cell, &reference, &metadata.names, &job.folder)?;
@@ -151,13 +156,15 @@ fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<(Ce
     model.forget_bytes_on_disk();
     let begun = now_ns();
     let mut session = backend(spec.backend).open(&SessionSpec {
-        model: &model,
         precision: spec.precision,
         batch: spec.batch,
         imgsz: spec.imgsz,
         device: spec.device,
         threads,
         slots: THROUGHPUT_SLOTS,
+        runtime: spec.runtime.clone(),
+        provider: spec.provider.clone(),
+        ..SessionSpec::new(&model)
     })?;
     let load_ms = (now_ns() - begun) as f64 / 1e6;
     if let Some(fault) = job.fault {

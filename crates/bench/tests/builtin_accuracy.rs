@@ -19,15 +19,7 @@ fn detect(kind: SceneKind) -> (Scored, usize) {
     let model = ModelFile::builtin(kind).unwrap();
     let names = model.info.metadata.names.clone();
     assert_eq!(names, scenes::class_names(kind), "the model's classes are the scenes'");
-    let spec = SessionSpec {
-        model: &model,
-        precision: Precision::Fp32,
-        batch: 1,
-        imgsz: Some([320, 320]),
-        device: 0,
-        threads: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        slots: 1,
-    };
+    let spec = SessionSpec { threads: 2, ..SessionSpec::new(&model) };
     let mut session = backend(BackendName::Rten).open(&spec).unwrap();
     let mut preprocessor = Preprocessor::new(320, 320);
     let post = PostSpec { conf: 0.001, iou: 0.7, max_det: 300 };

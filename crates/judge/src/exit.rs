@@ -39,22 +39,12 @@ pub fn exit_code(
 mod tests {
     use super::*;
     use crate::difference::tests::cell;
-    use prony_types::{BackendName, HeadChoice, ModelSource, ModelSpec, Precision, SceneKind};
+    use prony_types::{BackendName, ModelSource, ModelSpec, Precision, SceneKind};
 
     fn spec(id: &str, named: bool) -> CellSpec {
         let source = ModelSource::Builtin(SceneKind::Rgb);
-        CellSpec {
-            id: id.into(),
-            model: ModelSpec { name: "m".into(), source, sha256: "1".into() },
-            backend: BackendName::Rten,
-            precision: Precision::Fp32,
-            imgsz: None,
-            head: HeadChoice::Auto,
-            batch: 1,
-            device: 0,
-            threads: None,
-            named,
-        }
+        let model = ModelSpec { name: "m".into(), source, sha256: "1".into() };
+        CellSpec { id: id.into(), named, ..CellSpec::new(model, BackendName::Rten, Precision::Fp32) }
     }
 
     fn with(status: CellStatus, verdict: Option<Verdict>) -> CellRecord {

@@ -58,6 +58,7 @@ fn fed(source: &str, frames: u32, skipped: &[&str]) -> InputRecord {
         size: None,
         sha256: "f".into(),
         resident_bytes: 0,
+        decode_ms: None,
         skipped: skipped.iter().map(|&s| s.into()).collect(),
     }
 }

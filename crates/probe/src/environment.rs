@@ -39,7 +39,7 @@ pub fn environment_at(root: &Path) -> Environment {
         swap_total_bytes: memory.swap_total,
         load1: load::read(&tree),
         sensors: probe.sensors(),
-        notes: Vec::new(),
+        ..Environment::default()
     };
     environment.notes = notes(&environment, &probe, memory.swap_used().unwrap_or(0), machine::cpu_quota(&tree));
     environment

@@ -9,7 +9,7 @@ use prony_model::{ModelFile, sha256_hex};
 use prony_source::folder;
 use prony_types::{
     BackendName, BudgetSpec, CellSpec, CellStatus, Dim, HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan,
-    PostSpec, Precision, SceneKind, SourceSpec,
+    PostSpec, Precision, ProviderSpec, SceneKind, SourceSpec,
 };
 
 use crate::options::{BenchOptions, Seconds};
@@ -102,7 +102,7 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
                             _ => fits(backend_name, device, batch, info)
                                 .and_then(|()| image_size(&options.imgsz.map(|size| size.0), head, info)),
                         };
-                        let able = backend(backend_name).supports(precision);
+                        let able = backend(backend_name).supports(precision, info);
                         let fate = match (&imgsz, able) {
                             (Err(reason), _) => {
                                 broken.push(format!("{}: {reason}", spec.name));
@@ -133,6 +133,8 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
                     batch,
                     device,
                     threads,
+                    runtime: None,
+                    provider: ProviderSpec::default(),
                     named,
                 });
                 fates.push(fate);
@@ -147,7 +149,7 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
     }
     make_ids_unique(&mut cells);
     let fates = cells.iter().zip(fates).filter_map(|(cell, fate)| Some((cell.id.clone(), fate?))).collect();
-    let plan = Plan { name, cells, input, post, budget, strict: options.strict };
+    let plan = Plan { name, cells, input, post, budget, reference: None, strict: options.strict };
     Ok(Resolved { plan, fates, out: options.out.unwrap_or_else(|| "runs".into()), redact: options.redact })
 }
 
@@ -244,7 +246,7 @@ fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
 
 /// Whether device and batch are there at all.
 fn fits(name: BackendName, device: u32, batch: u32, info: &ModelInfo) -> Result<(), String> {
-    let devices = backend(name).devices();
+    let devices = 1;
     if device >= devices {
         let plural = if devices == 1 { "device, number 0" } else { "devices, numbered from 0" };
         return Err(format!("--device {device} is not there: {name} has {devices} {plural}"));
@@ -334,7 +336,7 @@ pub(crate) fn fate_again(spec: &CellSpec, earlier: CellStatus) -> Option<Fate> {
         let unread = || "the model could not be read when the run began; start a new run".to_owned();
         ModelFile::open(&spec.model.source).map_or_else(|error| error.to_string(), |_| unread())
     } else {
-        backend(spec.backend).supports(spec.precision).err()?
+        return None;
     };
     Some(Fate { status, reason })
 }

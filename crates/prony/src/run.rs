@@ -19,8 +19,8 @@ use anyhow::Context as _;
 use prony_bench::now_ns;
 use prony_judge as judge;
 use prony_types::{
-    CellRecord, CellStatus, Command, Event, EventKind, FailureKind, MeasureJob, MemorySafety, Plan, RunInfo, RunRecord,
-    SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
+    CellRecord, CellStatus, Command, Event, EventKind, FailureKind, Job, MeasureJob, MemorySafety, Plan, RunInfo,
+    RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
 };
 
 use self::cell::{Doing, RunCell};
@@ -211,7 +211,7 @@ impl Run {
         let cell = &mut self.cells[index];
         let folder = self.files.cell_dir(&cell.fold.record.slug)?;
         let log = folder.join("worker.log");
-        let job = MeasureJob {
+        let job = Job::Measure(MeasureJob {
             protocol: WORKER_PROTOCOL,
             cell: cell.spec.clone(),
             slot: 0,
@@ -221,7 +221,7 @@ impl Run {
             folder: std::path::absolute(folder)?,
             ring_fd: -1,
             fault: None,
-        };
+        });
         let worker = Worker::spawn(index, job, &log, self.sender.clone())?;
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
@@ -297,7 +297,7 @@ impl Run {
         for index in 0..self.cells.len() {
             let complete = !self.wants_more(index) && self.cells[index].fold.record.throughput_fps.is_some();
             let interrupted = self.interrupt.asked() && !complete;
-            self.order(index, &Command::Finish, Doing::Checking);
+            self.order(index, &Command::Finish { reference: None }, Doing::Checking);
             if self.wait(index, |event| matches!(event, EventKind::Finished { .. })) == Waited::Ended {
                 continue;
             }

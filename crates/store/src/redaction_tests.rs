@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use prony_types::{
     Agreement, ArtifactRecord, BackendName, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, Comparison,
     CpuRecord, Difference, Environment, HeadChoice, InputRecord, InputSpec, LatencyRecord, MemoryRecord, MemorySafety,
-    MethodRecord, ModelRecord, ModelSpec, Phases, Plan, PostSpec, Precision, PrecisionRecord, Recommendation, RunInfo,
-    SCHEMA, SampleNote, Thumbnail, Verdict,
+    MethodRecord, ModelRecord, ModelSpec, Phases, Plan, PostSpec, Precision, PrecisionRecord, ProviderSpec,
+    Recommendation, RunInfo, SCHEMA, SampleNote, Thumbnail, Verdict,
 };
 
 use super::*;
@@ -24,6 +24,8 @@ pub(crate) fn record() -> RunRecord {
         batch: 1,
         device: 0,
         threads: Some(2),
+        runtime: None,
+        provider: ProviderSpec::default(),
         named: true,
     };
     let budget = BudgetSpec { warmup_s: None, duration_s: Some(8.0), samples: None, limit_s: 60.0, timeout_s: 60.0 };
@@ -70,6 +72,7 @@ pub(crate) fn record() -> RunRecord {
             input: InputSpec { source: SourceSpec::Dir("/data/ann's pics/".into()), seed: 7, frames: 32 },
             post: PostSpec { conf: 0.25, iou: 0.45, max_det: 300 },
             budget,
+            reference: None,
             strict: false,
         },
         cells: vec![cell()],
@@ -105,11 +108,9 @@ fn cell() -> CellRecord {
         },
         backend: BackendRecord {
             name: "rten".into(),
-            version: None,
-            device: None,
+            library: Some("/home/ann/.local/lib/libonnxruntime.so".into()),
             threads: Some(2),
-            affinity: None,
-            settings: Vec::new(),
+            ..BackendRecord::default()
         },
         precision: PrecisionRecord { requested: Precision::Fp32, executed: Some("fp32".into()) },
         artifact: Some(ArtifactRecord {
@@ -135,12 +136,15 @@ fn cell() -> CellRecord {
             scores: None,
             matched_boxes: None,
         }),
+        placement: None,
+        agreement_absent: None,
         input: Some(InputRecord {
             source: "images of /data/ann's pics".into(),
             frames: 1,
             size: None,
             sha256: "ef".into(),
             resident_bytes: 29_491_200,
+            decode_ms: None,
             skipped: vec!["/data/ann's pics/a b.jpg: broken".into()],
         }),
         detections_per_frame: None,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Agreement, BackendRecord, ModelInfo, TensorSpec, Thumbnail};
+use crate::{Agreement, BackendRecord, GpuRecord, ModelInfo, PlacementRecord, TensorSpec, Thumbnail};
 
 /// Something that happened in a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,9 @@ pub enum EventKind {
         source: String,
         /// Hash of all of them.
         sha256: String,
+        /// How long each file took to decode; empty where nothing is decoded.
+        #[serde(default)]
+        decode_ns: Vec<u64>,
         /// Files that could not be used, each with its reason.
         skipped: Vec<String>,
     },
@@ -97,10 +100,35 @@ pub enum EventKind {
     Checked {
         /// Findings of the self-check.
         check: OutputCheck,
-        /// First call against a later call on the same frame.
-        agreement: Agreement,
+        /// Against the reference, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agreement: Option<Agreement>,
         /// Pictures of detections.
         thumbnails: Vec<Thumbnail>,
+    },
+    /// Where the nodes of the graph ran, counted in a pass of its own.
+    Placed {
+        /// The count.
+        placement: PlacementRecord,
+    },
+    /// A library was opened and said what it is.
+    Discovered {
+        /// Its version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+        /// What it brings: providers, devices.
+        #[serde(default)]
+        provides: Vec<String>,
+        /// The GPUs it sees.
+        #[serde(default)]
+        gpus: Vec<GpuRecord>,
+    },
+    /// The reference's outputs are in their file.
+    Referenced {
+        /// What computed them, in words.
+        by: String,
+        /// Frames.
+        frames: u32,
     },
     /// The last event of a worker that did its work.
     Finished {

@@ -4,17 +4,47 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellSpec, InputSpec, PostSpec};
+use crate::{CellSpec, InputSpec, PostSpec, RuntimeName};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
-pub const WORKER_PROTOCOL: u32 = 1;
+pub const WORKER_PROTOCOL: u32 = 2;
 
 /// The first line on a worker's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "job", rename_all = "kebab-case")]
 pub enum Job {
+    /// Open a library and say what it is.
+    Discover(DiscoverJob),
+    /// Run a model in fp32 and keep its outputs.
+    Reference(ReferenceJob),
     /// Load a cell and time it in rounds.
     Measure(MeasureJob),
+}
+
+/// A library to open, in a process that may crash of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiscoverJob {
+    /// Must equal [`WORKER_PROTOCOL`].
+    pub protocol: u32,
+    /// What it should be.
+    pub name: RuntimeName,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// Outputs that cells are held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceJob {
+    /// Must equal [`WORKER_PROTOCOL`].
+    pub protocol: u32,
+    /// Model, backend and shape of the reference.
+    pub cell: CellSpec,
+    /// What it is fed.
+    pub input: InputSpec,
+    /// What becomes of its outputs.
+    pub post: PostSpec,
+    /// Where the outputs go.
+    pub file: PathBuf,
 }
 
 /// All a worker needs to measure one cell.
@@ -83,8 +113,12 @@ pub enum Command {
         /// Seconds.
         seconds: f64,
     },
-    /// Check outputs, draw thumbnails, answer `Finished`, exit 0.
-    Finish,
+    /// Check outputs, draw thumbnails, count where nodes ran, answer `Finished`, exit 0.
+    Finish {
+        /// The reference's outputs, where there are some.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reference: Option<PathBuf>,
+    },
 }
 
 /// What a sample was taken for.

@@ -15,19 +15,19 @@ mod tensor;
 mod verdict;
 
 pub use detection::{Detection, GroundTruth};
-pub use environment::{CpuRecord, Environment};
+pub use environment::{Check, CpuRecord, Environment, GpuRecord, Outcome, PythonPackage, RuntimeRecord, RuntimeState};
 pub use event::{Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
-pub use job::{Command, Fault, Job, MeasureJob, Phase, WORKER_PROTOCOL};
+pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{
-    BackendName, BudgetSpec, CellSpec, HeadChoice, InputSpec, ModelSource, ModelSpec, Plan, PostSpec, Precision,
-    SceneKind, SourceSpec, UnknownName,
+    ArenaGrowth, BackendName, BudgetSpec, CellSpec, HeadChoice, InputSpec, ModelSource, ModelSpec, Plan, PostSpec,
+    Precision, ProviderSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec, UnknownName,
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ExitCode, Gate, Histogram,
-    InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases, PrecisionRecord,
-    Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail,
-    TimelinePoint,
+    InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases, PlacementRecord,
+    PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sitting,
+    StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
 };
 pub use sample::{Sample, Stage, Telemetry};
 pub use tensor::{DType, Dim, Metadata, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};

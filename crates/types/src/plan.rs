@@ -69,7 +69,100 @@ vocabulary! {
     BackendName, "backend" {
         /// The embedded engine: always there.
         Rten = "rten",
+        /// ONNX Runtime on the CPU.
+        OrtCpu = "ort-cpu",
+        /// ONNX Runtime with its CUDA provider.
+        OrtCuda = "ort-cuda",
+        /// ONNX Runtime with its TensorRT provider.
+        OrtTensorrt = "ort-tensorrt",
+        /// ONNX Runtime with its OpenVINO provider.
+        OrtOpenvino = "ort-openvino",
+        /// OpenVINO through its own library.
+        Openvino = "openvino",
     }
+}
+
+vocabulary! {
+    /// Something on the machine that a backend, a source or a person may need.
+    RuntimeName, "runtime" {
+        /// `libonnxruntime`.
+        Onnxruntime = "onnxruntime",
+        /// `libopenvino_c`.
+        Openvino = "openvino",
+        /// `libnvinfer`: TensorRT.
+        Nvinfer = "nvinfer",
+        /// `libnvonnxparser`: TensorRT's reader of ONNX files.
+        Nvonnxparser = "nvonnxparser",
+        /// `libnvinfer_plugin`.
+        NvinferPlugin = "nvinfer-plugin",
+        /// `libnvinfer_lean`: runs version-compatible engines, builds none.
+        NvinferLean = "nvinfer-lean",
+        /// TensorRT's own benchmark.
+        Trtexec = "trtexec",
+        /// `libcuda`: the driver.
+        Cuda = "cuda",
+        /// `libcudart`: the CUDA toolkit.
+        Cudart = "cudart",
+        /// `libcudnn`.
+        Cudnn = "cudnn",
+        /// `libnvidia-ml`: the GPU's sensors.
+        Nvml = "nvml",
+        /// The video decoder.
+        Ffmpeg = "ffmpeg",
+        /// The camera pipelines of JetPack.
+        Gstreamer = "gstreamer",
+    }
+}
+
+vocabulary! {
+    /// How ONNX Runtime's CUDA arena grows.
+    ArenaGrowth, "arena growth" {
+        /// By powers of two, the library's own choice.
+        PowerOfTwo = "power-of-two",
+        /// By what was asked for.
+        AsRequested = "as-requested",
+    }
+}
+
+/// The library that a cell is to be executed with, decided before anything runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeSpec {
+    /// Its file.
+    pub library: PathBuf,
+    /// Its version.
+    pub version: String,
+}
+
+/// What a backend's provider is told beyond the model; all of it optional.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProviderSpec {
+    /// Nodes may run elsewhere than asked; then the verdict is `fell-back`.
+    pub allow_fallback: bool,
+    /// Most device memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_mem_limit_bytes: Option<u64>,
+    /// How the CUDA arena grows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arena: Option<ArenaGrowth>,
+    /// TensorRT's scratch memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trt_workspace_bytes: Option<u64>,
+    /// Folder of TensorRT engines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trt_engine_cache: Option<PathBuf>,
+    /// Folder of TensorRT's timing cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trt_timing_cache: Option<PathBuf>,
+    /// Smallest, usual and largest shapes, as `name:1x3x640x640`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trt_profile: Option<[String; 3]>,
+    /// Calibration table for int8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trt_int8_table: Option<PathBuf>,
+    /// OpenVINO's name of the device, e.g. `CPU`, `GPU.0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub openvino_device: Option<String>,
 }
 
 vocabulary! {
@@ -170,11 +263,35 @@ pub struct CellSpec {
     /// CPU threads; `None` lets the backend choose and record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
+    /// The library that is to execute it; `None` for the embedded engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeSpec>,
+    /// What its provider is told.
+    #[serde(default)]
+    pub provider: ProviderSpec,
     /// Whether the user asked for this backend and precision by name (then "cannot run here" is a failure).
     pub named: bool,
 }
 
 impl CellSpec {
+    /// A cell of batch 1 on the first device, everything else as the model and the backend choose.
+    pub fn new(model: ModelSpec, backend: BackendName, precision: Precision) -> CellSpec {
+        CellSpec {
+            id: format!("{}:{backend}:{precision}", model.name),
+            model,
+            backend,
+            precision,
+            imgsz: None,
+            head: HeadChoice::Auto,
+            batch: 1,
+            device: 0,
+            threads: None,
+            runtime: None,
+            provider: ProviderSpec::default(),
+            named: false,
+        }
+    }
+
     /// The cell's folder name: the id without characters a file system or shell minds.
     pub fn slug(&self) -> String {
         self.id.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
@@ -246,6 +363,9 @@ pub struct Plan {
     pub post: PostSpec,
     /// How long they are measured.
     pub budget: BudgetSpec,
+    /// A model whose fp32 outputs the cells' are held against; `None` for the model itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ModelSpec>,
     /// Every verdict but `valid`, and every skipped cell, fails the run.
     pub strict: bool,
 }
@@ -257,28 +377,19 @@ mod tests {
     #[test]
     fn an_unknown_word_names_the_known_ones() {
         let error = "nosuch".parse::<BackendName>().unwrap_err().to_string();
-        assert_eq!(error, "unknown backend `nosuch`; known: rten");
+        assert_eq!(
+            error,
+            "unknown backend `nosuch`; known: rten, ort-cpu, ort-cuda, ort-tensorrt, ort-openvino, openvino"
+        );
         assert_eq!("int8".parse::<Precision>(), Ok(Precision::Int8));
     }
 
     #[test]
     fn a_slug_has_no_colon() {
-        let cell = CellSpec {
-            id: "my model:rten:fp32#2".into(),
-            model: ModelSpec {
-                name: "my model".into(),
-                source: ModelSource::Builtin(SceneKind::Rgb),
-                sha256: String::new(),
-            },
-            backend: BackendName::Rten,
-            precision: Precision::Fp32,
-            imgsz: None,
-            head: HeadChoice::Auto,
-            batch: 1,
-            device: 0,
-            threads: None,
-            named: false,
-        };
+        let source = ModelSource::Builtin(SceneKind::Rgb);
+        let model = ModelSpec { name: "my model".into(), source, sha256: String::new() };
+        let mut cell = CellSpec::new(model, BackendName::Rten, Precision::Fp32);
+        cell.id.push_str("#2");
         assert_eq!(cell.slug(), "my_model_rten_fp32_2");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Difference, Environment, ModelInfo, Plan, Precision, Stage, Verdict};
+use crate::{CellSpec, Difference, Environment, ModelInfo, Plan, Precision, Stage, Verdict};
 
 /// Version of the format of `report.json`. Readers refuse others.
 pub const SCHEMA: &str = "prony.run/1";
@@ -218,9 +218,15 @@ pub struct CellRecord {
     /// Memory of the worker.
     #[serde(default)]
     pub memory: MemoryRecord,
+    /// Where the nodes of the graph ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementRecord>,
     /// Outputs against a reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
+    /// Why there is no agreement, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement_absent: Option<String>,
     /// What it was fed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<InputRecord>,
@@ -247,6 +253,54 @@ pub struct CellRecord {
     pub thumbnails: Vec<Thumbnail>,
 }
 
+impl CellRecord {
+    /// A cell that has not begun.
+    pub fn pending(spec: &CellSpec, attempt: u32) -> CellRecord {
+        CellRecord {
+            id: spec.id.clone(),
+            slug: spec.slug(),
+            model: ModelRecord {
+                name: spec.model.name.clone(),
+                sha256: spec.model.sha256.clone(),
+                task: None,
+                input: None,
+                head: None,
+                info: None,
+            },
+            backend: BackendRecord {
+                name: spec.backend.name().to_owned(),
+                threads: spec.threads,
+                ..BackendRecord::default()
+            },
+            precision: PrecisionRecord { requested: spec.precision, executed: None },
+            artifact: None,
+            batch: spec.batch,
+            status: CellStatus::Pending,
+            reason: None,
+            attempt,
+            verdict: None,
+            verdict_reasons: Vec::new(),
+            latency_ms: LatencyRecord::default(),
+            phases: Phases::default(),
+            throughput_fps: None,
+            in_flight: None,
+            load_ms: None,
+            memory: MemoryRecord::default(),
+            placement: None,
+            agreement: None,
+            agreement_absent: None,
+            input: None,
+            detections_per_frame: None,
+            temp_c: None,
+            histogram: None,
+            timeline: Vec::new(),
+            round_p50_ms: Vec::new(),
+            samples: SampleNote::default(),
+            thumbnails: Vec::new(),
+        }
+    }
+}
+
 /// The model of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelRecord {
@@ -269,13 +323,19 @@ pub struct ModelRecord {
 }
 
 /// What executed a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BackendRecord {
     /// Name of the backend.
     pub name: String,
     /// Version of the library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// File of the library; absent for the embedded engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+    /// The library's provider that was asked for, and the one that really has the nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderRecord>,
     /// The device, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -288,6 +348,63 @@ pub struct BackendRecord {
     /// What else was chosen and matters, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
+}
+
+/// Who was asked to execute, and who does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderRecord {
+    /// Asked for.
+    pub requested: String,
+    /// The provider that most nodes are with; absent until it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual: Option<String>,
+}
+
+/// Where the nodes of a graph ran, counted in a profiling pass outside the measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacementRecord {
+    /// The provider that was asked for.
+    pub requested: String,
+    /// Each provider that had nodes, most time first.
+    pub providers: Vec<ProviderShare>,
+}
+
+/// One provider's part of a graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderShare {
+    /// Name without its suffix: `CPU`, `CUDA`, `Tensorrt`, `OpenVINO`.
+    pub provider: String,
+    /// Its nodes.
+    pub nodes: u32,
+    /// Share of the time all nodes took, from 0 to 1.
+    pub time: f64,
+    /// Its operators, most frequent first; a few.
+    pub operators: Vec<String>,
+}
+
+impl PlacementRecord {
+    /// Nodes of the whole graph, as it was executed.
+    pub fn nodes(&self) -> u32 {
+        self.providers.iter().map(|share| share.nodes).sum()
+    }
+
+    /// The provider with the most nodes.
+    pub fn main(&self) -> Option<&str> {
+        self.providers.iter().max_by_key(|share| share.nodes).map(|share| share.provider.as_str())
+    }
+
+    /// Whether every node ran where it was asked to.
+    pub fn is_whole(&self) -> bool {
+        self.providers.iter().all(|share| share.provider == self.requested)
+    }
+}
+
+impl std::fmt::Display for PlacementRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let asked = self.providers.iter().find(|share| share.provider == self.requested);
+        let (nodes, time) = asked.map_or((0, 0.0), |share| (share.nodes, share.time));
+        write!(f, "{nodes} of {} nodes on {}, {:.0} % of the time", self.nodes(), self.requested, time * 100.0)
+    }
 }
 
 /// CPUs that a worker's threads may run on.
@@ -455,6 +572,9 @@ pub struct InputRecord {
     /// Memory they take; part of the worker's peak.
     #[serde(default)]
     pub resident_bytes: u64,
+    /// Time to decode an image file, apart from everything else; absent where nothing is decoded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decode_ms: Option<StageStats>,
     /// Files that could not be used, each with its reason.
     #[serde(default)]
     pub skipped: Vec<String>,

@@ -3,8 +3,8 @@
 
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
-    ArtifactRecord, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, MemoryRecord,
-    ModelRecord, ModelSource, OutputCheck, Phase, Phases, PrecisionRecord, Sample, SampleNote, Stage, Telemetry,
+    ArtifactRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, ModelSource, OutputCheck,
+    Phase, Phases, Sample, SampleNote, Stage, Telemetry,
 };
 
 /// A cell in the making.
@@ -23,7 +23,7 @@ impl CellFold {
     /// A cell that has not begun.
     pub(crate) fn new(spec: &CellSpec, attempt: u32) -> CellFold {
         CellFold {
-            record: pending(spec, attempt),
+            record: CellRecord::pending(spec, attempt),
             samples: Vec::new(),
             telemetry: Vec::new(),
             check: None,
@@ -43,7 +43,11 @@ impl CellFold {
     pub(crate) fn apply(&mut self, spec: &CellSpec, event: &EventKind) {
         let record = &mut self.record;
         match event {
-            EventKind::Started { .. } | EventKind::RoundDone { .. } | EventKind::Failed { .. } => {}
+            EventKind::Started { .. }
+            | EventKind::RoundDone { .. }
+            | EventKind::Failed { .. }
+            | EventKind::Discovered { .. }
+            | EventKind::Referenced { .. } => {}
             EventKind::Loaded { load_ms, backend, model, inputs, executed } => {
                 record.load_ms = Some(*load_ms);
                 record.backend = backend.clone();
@@ -66,13 +70,14 @@ impl CellFold {
                 record.phases.cold_ms = Some(*total_ms);
                 record.model.head = Some(head.clone());
             }
-            EventKind::Frames { count, size, resident_bytes, source, sha256, skipped } => {
+            EventKind::Frames { count, size, resident_bytes, source, sha256, decode_ns, skipped } => {
                 record.input = Some(InputRecord {
                     source: source.clone(),
                     frames: *count,
                     size: *size,
                     resident_bytes: *resident_bytes,
                     sha256: sha256.clone(),
+                    decode_ms: judge::stats::summarize(decode_ns),
                     skipped: skipped.clone(),
                 });
             }
@@ -86,8 +91,14 @@ impl CellFold {
             }
             EventKind::Checked { check, agreement, thumbnails } => {
                 self.check = Some(*check);
-                record.agreement = Some(agreement.clone());
+                record.agreement.clone_from(agreement);
                 record.thumbnails.clone_from(thumbnails);
+            }
+            EventKind::Placed { placement } => {
+                if let Some(provider) = &mut record.backend.provider {
+                    provider.actual = placement.main().map(str::to_owned);
+                }
+                record.placement = Some(placement.clone());
             }
             EventKind::Finished { host_peak_bytes } => {
                 let mib = *host_peak_bytes as f64 / f64::from(1 << 20);
@@ -161,51 +172,5 @@ impl CellFold {
         });
         record.verdict = Some(verdict);
         record.verdict_reasons = reasons;
-    }
-}
-
-fn pending(spec: &CellSpec, attempt: u32) -> CellRecord {
-    CellRecord {
-        id: spec.id.clone(),
-        slug: spec.slug(),
-        model: ModelRecord {
-            name: spec.model.name.clone(),
-            sha256: spec.model.sha256.clone(),
-            task: None,
-            input: None,
-            head: None,
-            info: None,
-        },
-        backend: BackendRecord {
-            name: spec.backend.name().to_owned(),
-            version: None,
-            device: None,
-            threads: spec.threads,
-            affinity: None,
-            settings: Vec::new(),
-        },
-        precision: PrecisionRecord { requested: spec.precision, executed: None },
-        artifact: None,
-        batch: spec.batch,
-        status: CellStatus::Pending,
-        reason: None,
-        attempt,
-        verdict: None,
-        verdict_reasons: Vec::new(),
-        latency_ms: Default::default(),
-        phases: Default::default(),
-        throughput_fps: None,
-        in_flight: None,
-        load_ms: None,
-        memory: MemoryRecord::default(),
-        agreement: None,
-        input: None,
-        detections_per_frame: None,
-        temp_c: None,
-        histogram: None,
-        timeline: Vec::new(),
-        round_p50_ms: Vec::new(),
-        samples: SampleNote::default(),
-        thumbnails: Vec::new(),
     }
 }

@@ -41,15 +41,14 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Starts a child of this very binary with its job. Its stdout and stderr beside events go to `log`.
-    pub(crate) fn spawn(
-        index: usize,
-        mut job: MeasureJob,
-        log: &Path,
-        messages: Sender<Message>,
-    ) -> anyhow::Result<Worker> {
+    pub(crate) fn spawn(index: usize, job: Job, log: &Path, messages: Sender<Message>) -> anyhow::Result<Worker> {
         let shared = Shared::create()?;
-        job.ring_fd = shared.raw_fd();
-        job.fault = injected_fault(&job.cell.id);
+        let job = match job {
+            Job::Measure(job) => {
+                Job::Measure(MeasureJob { ring_fd: shared.raw_fd(), fault: injected_fault(&job.cell.id), ..job })
+            }
+            other => other,
+        };
         let log = File::options().create(true).append(true).open(log)?;
         let mut child = Command::new(std::env::current_exe()?)
             .arg(WORKER_VERB)
@@ -75,7 +74,7 @@ impl Worker {
                 return Err(error.into());
             }
         };
-        worker.write(&Job::Measure(job))?;
+        worker.write(&job)?;
         Ok(worker)
     }
 

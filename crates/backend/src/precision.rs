@@ -1,0 +1,70 @@
+//! What a file's own arithmetic is, and what that means for a precision that was asked for.
+
+use prony_types::{DType, ModelInfo, Precision};
+
+/// The precision that a file brings: `int8` where it quantises, else by the type of its weights.
+pub fn precision_of(model: &ModelInfo) -> Precision {
+    let quantises =
+        |op: &String| matches!(op.as_str(), "QuantizeLinear" | "DequantizeLinear") || op.starts_with("QLinear");
+    if model.operators.iter().any(quantises) {
+        return Precision::Int8;
+    }
+    match model.weights {
+        Some(DType::F16) => Precision::Fp16,
+        Some(DType::Bf16) => Precision::Bf16,
+        Some(DType::I8 | DType::U8) => Precision::Int8,
+        _ => Precision::Fp32,
+    }
+}
+
+/// Whether a file can be executed as it is in a precision, by a backend that changes nothing about it.
+pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -> Result<(), String> {
+    let brings = precision_of(model);
+    match precision {
+        Precision::Native => Ok(()),
+        asked if asked == brings => Ok(()),
+        Precision::Fp32 => Err(format!(
+            "the file is {brings}, so this is no fp32 model; use --precision {brings} or native to time it as it is"
+        )),
+        asked => Err(format!(
+            "{backend} executes a file as it is, and this one is {brings}: an {asked} artifact of the model would be \
+             needed, which Prony cannot make yet"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(weights: Option<DType>, operators: &[&str]) -> ModelInfo {
+        ModelInfo {
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            metadata: Default::default(),
+            opset: None,
+            operators: operators.iter().map(|op| (*op).to_owned()).collect(),
+            weights,
+            parameters: 0,
+        }
+    }
+
+    #[test]
+    fn a_file_says_what_it_is() {
+        assert_eq!(precision_of(&model(Some(DType::F32), &["Conv"])), Precision::Fp32);
+        assert_eq!(precision_of(&model(Some(DType::F16), &["Conv"])), Precision::Fp16);
+        // Weights of a Q/DQ graph are often kept in fp32 behind their quantisers.
+        assert_eq!(precision_of(&model(Some(DType::F32), &["Conv", "QuantizeLinear"])), Precision::Int8);
+        assert_eq!(precision_of(&model(None, &["Relu"])), Precision::Fp32);
+    }
+
+    #[test]
+    fn a_file_is_executed_in_its_own_precision_only() {
+        let half = model(Some(DType::F16), &["Conv"]);
+        assert_eq!(as_it_is("ort-cpu", Precision::Fp16, &half), Ok(()));
+        assert_eq!(as_it_is("ort-cpu", Precision::Native, &half), Ok(()));
+        assert!(as_it_is("ort-cpu", Precision::Fp32, &half).unwrap_err().contains("--precision fp16"));
+        let single = model(Some(DType::F32), &["Conv"]);
+        assert!(as_it_is("ort-cpu", Precision::Int8, &single).unwrap_err().contains("an int8 artifact"));
+    }
+}
