@@ -277,7 +277,7 @@ fn unsupported_precision(subject: &Subject) -> Result<(), String> {
     let model = model_file(&identity_model(1))?;
     for &precision in Precision::ALL {
         let spec = SessionSpec { precision, ..subject.spec(&model) };
-        let supported = subject.backend.supports(precision, &model.info);
+        let supported = subject.backend.supports(precision, &model.info, &spec.provider);
         if supported.is_err() && subject.backend.open(&spec).is_ok() {
             return Err(format!("{precision} was opened although it is not supported"));
         }

@@ -93,6 +93,10 @@ impl Session for FaultySession {
         Ok(timing)
     }
 
+    fn device_used_bytes(&self) -> Option<u64> {
+        self.inner.device_used_bytes()
+    }
+
     fn output_count(&self) -> usize {
         self.inner.output_count()
     }

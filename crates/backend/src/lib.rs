@@ -4,14 +4,17 @@
 pub mod affinity;
 pub mod conformance;
 
+mod buffer;
+mod cuda;
 mod error;
 mod fault;
+mod ort;
 mod precision;
 mod rten;
 mod session;
 
 use prony_model::{ModelError, ModelFile};
-use prony_types::{BackendName, ModelInfo, ModelSource, PlacementRecord, Precision, RuntimeName};
+use prony_types::{BackendName, ModelInfo, ModelSource, PlacementRecord, Precision, ProviderSpec, RuntimeName};
 
 pub use error::BackendError;
 pub use fault::FaultySession;
@@ -24,7 +27,7 @@ pub trait Backend {
     fn name(&self) -> BackendName;
 
     /// Whether it could execute a model in a precision; the reason, and the way out, if not.
-    fn supports(&self, precision: Precision, model: &ModelInfo) -> Result<(), String>;
+    fn supports(&self, precision: Precision, model: &ModelInfo, provider: &ProviderSpec) -> Result<(), String>;
 
     /// Loads a model.
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError>;
@@ -44,7 +47,10 @@ pub trait Backend {
 pub fn backend(name: BackendName) -> Box<dyn Backend> {
     match name {
         BackendName::Rten => Box::new(rten::Rten),
-        _ => unimplemented!(),
+        BackendName::OrtCpu | BackendName::OrtCuda | BackendName::OrtTensorrt | BackendName::OrtOpenvino => {
+            Box::new(ort::Ort(name))
+        }
+        BackendName::Openvino => unimplemented!(),
     }
 }
 

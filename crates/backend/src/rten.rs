@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Instant;
 
 use ::rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView, ValueView};
-use prony_types::{BackendName, BackendRecord, DType, ModelInfo, Precision, TensorData, TensorSpec, TensorView};
+use prony_types::{
+    BackendName, BackendRecord, DType, ModelInfo, Precision, ProviderSpec, TensorData, TensorSpec, TensorView,
+};
 use rten_tensor::prelude::*;
 
 use crate::precision::as_it_is;
@@ -25,7 +27,7 @@ impl Backend for Rten {
         BackendName::Rten
     }
 
-    fn supports(&self, precision: Precision, model: &ModelInfo) -> Result<(), String> {
+    fn supports(&self, precision: Precision, model: &ModelInfo, _: &ProviderSpec) -> Result<(), String> {
         as_it_is(NAME, precision, model)?;
         if matches!(precision_of(model), Precision::Fp16 | Precision::Bf16) {
             return Err("rten executes fp32 and int8 files; fp16 needs ort-cpu or a GPU".into());
@@ -35,7 +37,7 @@ impl Backend for Rten {
 
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
         let unsupported = |what: String| BackendError::Unsupported { backend: NAME, what };
-        self.supports(spec.precision, &spec.model.info).map_err(unsupported)?;
+        self.supports(spec.precision, &spec.model.info, &spec.provider).map_err(unsupported)?;
         if spec.device > 0 {
             return Err(unsupported(format!("there is no device {}; the CPU is device 0", spec.device)));
         }

@@ -136,6 +136,11 @@ pub trait Session {
     /// Number of outputs.
     fn output_count(&self) -> usize;
 
+    /// Memory of the device that this process has taken, where there is one.
+    fn device_used_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// An output of the last collected call.
     fn output(&self, slot: usize, index: usize) -> TensorView<'_>;
 }

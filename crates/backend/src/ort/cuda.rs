@@ -1,0 +1,239 @@
+//! A session on CUDA memory: pinned buffers, our own stream, and marks between copying and computing.
+
+use ort::memory::{AllocationDevice, AllocatorType, MemoryInfo, MemoryType};
+use prony_types::{BackendRecord, DType, TensorData, TensorSpec, TensorView};
+
+use super::host::Parts;
+use super::raw::{self, Binding, Model, Value};
+use crate::buffer::{Widened, element_bytes};
+use crate::cuda::{Device, DeviceMemory, Marks, Pinned};
+use crate::{BackendError, Session, SlotInput, Timing};
+
+/// An input of a slot: filled on the host, copied to the GPU.
+struct Input {
+    host: Pinned,
+    device: DeviceMemory,
+    /// Over `device`.
+    _value: Value,
+}
+
+/// An output of a slot, copied to the host.
+struct Output {
+    host: Pinned,
+    shape: Vec<usize>,
+    dtype: DType,
+    widened: Widened,
+    /// Where it is on the GPU when its shape cannot change.
+    fixed: Option<(DeviceMemory, Value)>,
+}
+
+struct Slot {
+    // Before what it binds: fields go in this order.
+    binding: Binding,
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+    /// Outputs that the library made in the last call; they stay until they were copied.
+    made: Vec<Value>,
+    marks: Marks,
+}
+
+/// A session of ONNX Runtime whose tensors are in GPU memory.
+pub(super) struct CudaSession {
+    // Before the model and the device that they use.
+    slots: Vec<Slot>,
+    model: Model,
+    device: Device,
+    backend: &'static str,
+    specs: Vec<TensorSpec>,
+    output_names: Vec<String>,
+    record: BackendRecord,
+    executed: String,
+}
+
+impl Slot {
+    fn new(parts: &Parts, device: &Device, memory: &MemoryInfo<'_>) -> Result<Slot, String> {
+        let mut binding = Binding::new(&parts.model)?;
+        let mut inputs = Vec::new();
+        for (index, spec) in parts.specs.iter().enumerate() {
+            let bytes = bytes_of(spec).ok_or_else(|| format!("input {spec} has a type that cannot be fed"))?;
+            let (host, memory_on_device) = (device.pinned(bytes)?, device.allocate(bytes)?);
+            // SAFETY: as many bytes of GPU memory as `spec` needs; they live beside the value.
+            #[expect(unsafe_code, reason = "a tensor over GPU memory that lives as long")]
+            let value = unsafe { Value::over(memory, memory_on_device.pointer(), spec)? };
+            binding.input(&parts.model, index, &value)?;
+            inputs.push(Input { host, device: memory_on_device, _value: value });
+        }
+        let mut outputs = Vec::new();
+        for (index, (info, fixed)) in parts.outputs.iter().zip(parts.fixed_outputs()).enumerate() {
+            let shape: Vec<usize> = info
+                .dims
+                .iter()
+                .map(|dim| match dim {
+                    prony_types::Dim::Fixed(n) => *n as usize,
+                    prony_types::Dim::Named(_) => 0,
+                })
+                .collect();
+            let spec = TensorSpec { name: info.name.clone(), dtype: info.dtype, shape };
+            let bytes = bytes_of(&spec).ok_or_else(|| format!("output {spec} has a type that cannot be read"))?;
+            let fixed = if fixed {
+                let memory_on_device = device.allocate(bytes)?;
+                // SAFETY: as above.
+                #[expect(unsafe_code, reason = "a tensor over GPU memory that lives as long")]
+                let value = unsafe { Value::over(memory, memory_on_device.pointer(), &spec)? };
+                binding.output(&parts.model, index, &value)?;
+                Some((memory_on_device, value))
+            } else {
+                binding.output_in(&parts.model, index, memory)?;
+                None
+            };
+            let host = device.pinned(bytes)?;
+            outputs.push(Output { host, shape: spec.shape, dtype: spec.dtype, widened: Widened::default(), fixed });
+        }
+        Ok(Slot { binding, inputs, outputs, made: Vec::new(), marks: device.marks()? })
+    }
+
+    /// Puts a whole call on the stream.
+    fn submit(&mut self, model: &Model, device: &Device) -> Result<(), String> {
+        self.made.clear();
+        self.marks.set(0)?;
+        for input in &self.inputs {
+            device.upload(&input.host, &input.device)?;
+        }
+        self.marks.set(1)?;
+        self.binding.run(model)?;
+        self.marks.set(2)?;
+        if self.outputs.iter().any(|output| output.fixed.is_none()) {
+            self.made = self.binding.outputs()?;
+        }
+        for (index, output) in self.outputs.iter_mut().enumerate() {
+            let from = match &output.fixed {
+                Some((memory, _)) => memory.pointer(),
+                None => {
+                    let value = self.made.get(index).ok_or_else(|| "an output is missing".to_owned())?;
+                    output.dtype = value.describe(&mut output.shape)?;
+                    value.data()?
+                }
+            };
+            let bytes = output.bytes()?;
+            if output.host.bytes() < bytes {
+                output.host = device.pinned(bytes)?;
+            }
+            device.download(from, &mut output.host, bytes)?;
+        }
+        self.marks.set(3)
+    }
+
+    /// Waits for the call, once.
+    fn collect(&mut self) -> Result<Timing, String> {
+        self.marks.wait()?;
+        for output in &mut self.outputs {
+            output.widen();
+        }
+        Ok(Timing {
+            h2d_ns: Some(self.marks.between_ns(0)?),
+            inference_ns: self.marks.between_ns(1)?,
+            d2h_ns: Some(self.marks.between_ns(2)?),
+        })
+    }
+}
+
+impl Output {
+    fn bytes(&self) -> Result<usize, String> {
+        let size = element_bytes(self.dtype).ok_or_else(|| "an output has a type that cannot be read".to_owned())?;
+        Ok(self.shape.iter().product::<usize>() * size)
+    }
+
+    fn raw(&self) -> Option<crate::buffer::Raw<'_>> {
+        let len = self.shape.iter().product();
+        // SAFETY: the last call left as many elements there, and it was waited for; nobody writes until the next.
+        #[expect(unsafe_code, reason = "reading page-locked memory")]
+        unsafe {
+            raw::elements(self.dtype, self.host.pointer(), len)
+        }
+    }
+
+    fn widen(&mut self) {
+        let mut widened = std::mem::take(&mut self.widened);
+        if let Some(raw) = self.raw() {
+            widened.take(raw);
+        }
+        self.widened = widened;
+    }
+
+    fn data(&self) -> TensorData<'_> {
+        self.raw().and_then(|raw| raw.direct()).unwrap_or_else(|| self.widened.data())
+    }
+}
+
+fn bytes_of(spec: &TensorSpec) -> Option<usize> {
+    Some(spec.len() * element_bytes(spec.dtype)?)
+}
+
+impl CudaSession {
+    pub(super) fn new(parts: Parts, device: Device) -> Result<CudaSession, BackendError> {
+        let refuse = |reason: String| BackendError::Load { backend: parts.backend, reason };
+        let memory = MemoryInfo::new(AllocationDevice::CUDA, 0, AllocatorType::Device, MemoryType::Default);
+        let memory = memory.map_err(|e| refuse(e.to_string()))?;
+        let slots = (0..parts.slots.max(1)).map(|_| Slot::new(&parts, &device, &memory));
+        let slots = slots.collect::<Result<Vec<_>, _>>().map_err(refuse)?;
+        Ok(CudaSession {
+            slots,
+            output_names: parts.output_names(),
+            model: parts.model,
+            device,
+            backend: parts.backend,
+            specs: parts.specs,
+            record: parts.record,
+            executed: parts.executed,
+        })
+    }
+
+    fn failed(&self, reason: String) -> BackendError {
+        BackendError::Run { backend: self.backend, reason: reason.replace('\n', " ") }
+    }
+}
+
+impl Session for CudaSession {
+    fn record(&self) -> BackendRecord {
+        self.record.clone()
+    }
+
+    fn executed(&self) -> String {
+        self.executed.clone()
+    }
+
+    fn inputs(&self) -> &[TensorSpec] {
+        &self.specs
+    }
+
+    fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn input(&mut self, slot: usize, index: usize) -> SlotInput<'_> {
+        self.slots[slot].inputs[index].host.as_input(&self.specs[index])
+    }
+
+    fn submit(&mut self, slot: usize) -> Result<(), BackendError> {
+        let submitted = self.slots[slot].submit(&self.model, &self.device);
+        submitted.map_err(|reason| self.failed(reason))
+    }
+
+    fn collect(&mut self, slot: usize) -> Result<Timing, BackendError> {
+        let collected = self.slots[slot].collect();
+        collected.map_err(|reason| self.failed(reason))
+    }
+
+    fn output_count(&self) -> usize {
+        self.output_names.len()
+    }
+
+    fn output(&self, slot: usize, index: usize) -> TensorView<'_> {
+        let output = &self.slots[slot].outputs[index];
+        TensorView { name: &self.output_names[index], shape: &output.shape, data: output.data() }
+    }
+
+    fn device_used_bytes(&self) -> Option<u64> {
+        self.device.used_bytes()
+    }
+}

@@ -1,0 +1,109 @@
+//! Where the nodes of a graph ran, from a profile that ONNX Runtime wrote.
+
+use std::collections::{BTreeMap, HashMap};
+
+use prony_types::{PlacementRecord, ProviderShare};
+use serde::Deserialize;
+
+/// Operators named of each provider.
+const FEW_OPERATORS: usize = 5;
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(default)]
+    cat: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    dur: f64,
+    #[serde(default)]
+    args: Arguments,
+}
+
+#[derive(Default, Deserialize)]
+struct Arguments {
+    #[serde(default)]
+    provider: String,
+    #[serde(default)]
+    op_name: String,
+}
+
+#[derive(Default)]
+struct Tally {
+    nodes: u32,
+    time: f64,
+    operators: HashMap<String, u32>,
+}
+
+/// Counts the nodes of a profile by provider. Times are the host's, as the profile has them.
+pub(super) fn count(profile: &str, requested: &str) -> Result<PlacementRecord, String> {
+    let events: Vec<Event> = serde_json::from_str(profile).map_err(|e| format!("the profile cannot be read: {e}"))?;
+    // A node is in the profile once a call; its name is its own.
+    let mut nodes: BTreeMap<String, (Arguments, f64)> = BTreeMap::new();
+    for event in events.into_iter().filter(|event| event.cat == "Node" && !event.args.provider.is_empty()) {
+        let Some(name) = event.name.strip_suffix("_kernel_time") else { continue };
+        let key = format!("{name}\n{}", event.args.op_name);
+        nodes.entry(key).or_insert((event.args, 0.0)).1 += event.dur;
+    }
+    if nodes.is_empty() {
+        return Err("the profile has no nodes".into());
+    }
+    let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
+    for (arguments, time) in nodes.into_values() {
+        let provider = arguments.provider.trim_end_matches("ExecutionProvider").to_owned();
+        let tally = tallies.entry(provider).or_default();
+        tally.nodes += 1;
+        tally.time += time;
+        *tally.operators.entry(arguments.op_name).or_default() += 1;
+    }
+    let all: f64 = tallies.values().map(|tally| tally.time).sum();
+    let mut providers: Vec<ProviderShare> = tallies
+        .into_iter()
+        .map(|(provider, tally)| ProviderShare {
+            provider,
+            nodes: tally.nodes,
+            time: if all > 0.0 { tally.time / all } else { 0.0 },
+            operators: most_frequent(tally.operators),
+        })
+        .collect();
+    providers.sort_by(|a, b| b.time.total_cmp(&a.time));
+    Ok(PlacementRecord { requested: requested.to_owned(), providers })
+}
+
+fn most_frequent(operators: HashMap<String, u32>) -> Vec<String> {
+    let mut counted: Vec<(String, u32)> = operators.into_iter().collect();
+    counted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    counted.into_iter().take(FEW_OPERATORS).map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, op: &str, provider: &str, dur: u32) -> String {
+        format!(
+            r#"{{"cat":"Node","pid":1,"tid":2,"dur":{dur},"ts":3,"ph":"X","name":"{name}_kernel_time","args":{{"op_name":"{op}","provider":"{provider}ExecutionProvider","node_index":"4"}}}}"#
+        )
+    }
+
+    #[test]
+    fn nodes_and_time_are_counted_by_provider() {
+        let events = [
+            r#"{"cat":"Session","pid":1,"tid":2,"dur":9,"ts":1,"ph":"X","name":"model_run","args":{}}"#.to_owned(),
+            node("conv_1", "Conv", "CUDA", 60),
+            node("conv_1", "Conv", "CUDA", 40),
+            node("conv_2", "Conv", "CUDA", 95),
+            node("shape", "Shape", "CPU", 5),
+        ];
+        let placement = count(&format!("[{}]", events.join(",")), "CUDA").unwrap();
+        assert_eq!(placement.to_string(), "2 of 3 nodes on CUDA, 98 % of the time");
+        assert!(!placement.is_whole());
+        assert_eq!(placement.providers[1].operators, ["Shape"]);
+    }
+
+    #[test]
+    fn a_profile_without_nodes_proves_nothing() {
+        assert!(count("[]", "CUDA").is_err());
+        assert!(count("not json", "CUDA").is_err());
+    }
+}
