@@ -8,9 +8,10 @@ use prony_types::{DType, TensorData, TensorSpec};
 
 use crate::SlotInput;
 
-/// An input's memory on the host, made once.
-#[derive(Debug)]
-pub(crate) enum Buffer {
+/// Values of one input, owned.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "a variant an element type")]
+pub enum Buffer {
     F32(Vec<f32>),
     F16(Vec<f16>),
     Bf16(Vec<bf16>),
@@ -36,6 +37,58 @@ impl Buffer {
             DType::I64 => Buffer::I64(vec![0; n]),
             DType::Other => return None,
         })
+    }
+
+    /// A copy of what an input holds.
+    pub fn copy_of(input: &SlotInput<'_>) -> Buffer {
+        match input {
+            SlotInput::F32(data) => Buffer::F32(data.to_vec()),
+            SlotInput::F16(data) => Buffer::F16(data.to_vec()),
+            SlotInput::Bf16(data) => Buffer::Bf16(data.to_vec()),
+            SlotInput::F64(data) => Buffer::F64(data.to_vec()),
+            SlotInput::I8(data) => Buffer::I8(data.to_vec()),
+            SlotInput::U8(data) => Buffer::U8(data.to_vec()),
+            SlotInput::I32(data) => Buffer::I32(data.to_vec()),
+            SlotInput::I64(data) => Buffer::I64(data.to_vec()),
+        }
+    }
+
+    /// Fills an input of the same type and length; whether it was one.
+    pub fn copy_to(&self, input: SlotInput<'_>) -> bool {
+        if self.len() != input.len() {
+            return false;
+        }
+        match (self, input) {
+            (Buffer::F32(data), SlotInput::F32(input)) => input.copy_from_slice(data),
+            (Buffer::F16(data), SlotInput::F16(input)) => input.copy_from_slice(data),
+            (Buffer::Bf16(data), SlotInput::Bf16(input)) => input.copy_from_slice(data),
+            (Buffer::F64(data), SlotInput::F64(input)) => input.copy_from_slice(data),
+            (Buffer::I8(data), SlotInput::I8(input)) => input.copy_from_slice(data),
+            (Buffer::U8(data), SlotInput::U8(input)) => input.copy_from_slice(data),
+            (Buffer::I32(data), SlotInput::I32(input)) => input.copy_from_slice(data),
+            (Buffer::I64(data), SlotInput::I64(input)) => input.copy_from_slice(data),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Buffer::F32(data) => data.len(),
+            Buffer::F16(data) => data.len(),
+            Buffer::Bf16(data) => data.len(),
+            Buffer::F64(data) => data.len(),
+            Buffer::I8(data) => data.len(),
+            Buffer::U8(data) => data.len(),
+            Buffer::I32(data) => data.len(),
+            Buffer::I64(data) => data.len(),
+        }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     pub(crate) fn as_input(&mut self) -> SlotInput<'_> {
@@ -149,6 +202,8 @@ mod tests {
         for dtype in [DType::F32, DType::F16, DType::Bf16, DType::F64, DType::I8, DType::U8, DType::Bool, DType::I64] {
             let mut buffer = Buffer::zeroed(&spec(dtype)).unwrap();
             assert_eq!(buffer.as_input().len(), 6);
+            let copy = Buffer::copy_of(&buffer.as_input());
+            assert!(copy.copy_to(buffer.as_input()));
         }
         assert!(Buffer::zeroed(&spec(DType::Other)).is_none());
     }

@@ -13,9 +13,11 @@ mod precision;
 mod rten;
 mod session;
 
-use prony_model::{ModelError, ModelFile};
+use prony_model::ModelError;
+pub use prony_model::ModelFile;
 use prony_types::{BackendName, ModelInfo, ModelSource, PlacementRecord, Precision, ProviderSpec, RuntimeName};
 
+pub use buffer::Buffer;
 pub use error::BackendError;
 pub use fault::FaultySession;
 pub use precision::precision_of;

@@ -76,11 +76,16 @@ impl Feed {
 
     /// Hash of everything that is fed, in order.
     pub(crate) fn sha256(&self) -> String {
+        self.sha256_of(self.len())
+    }
+
+    /// Hash of the first frames.
+    pub(crate) fn sha256_of(&self, count: usize) -> String {
         let mut hash = Sha256::new();
         match &self.items {
-            Items::Images(images) => images.iter().for_each(|image| hash_image(&mut hash, image)),
+            Items::Images(images) => images.iter().take(count).for_each(|image| hash_image(&mut hash, image)),
             Items::Tensors(tensors) => {
-                for values in tensors.iter().flatten() {
+                for values in tensors.iter().take(count).flatten() {
                     match values {
                         Values::F32(data) => data.iter().for_each(|x| hash.update(x.to_le_bytes())),
                         Values::I32(data) => data.iter().for_each(|x| hash.update(x.to_le_bytes())),

@@ -9,9 +9,11 @@ mod clock;
 mod frames;
 mod measure;
 mod outputs;
+mod reference;
 mod ring;
 mod worker;
 
 pub use clock::now_ns;
+pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};
 pub use worker::run_worker;

@@ -10,6 +10,7 @@ use prony_vision::{Head, draw};
 
 use crate::frames::Items;
 use crate::measure::{Cell, MeasureError, Pipeline};
+use crate::reference::{CALLS, Outputs, Reference};
 
 /// Longest side of a thumbnail.
 const THUMBNAIL_SIDE: u32 = 320;
@@ -20,39 +21,46 @@ const MATCHING_SCORE: f32 = 0.02;
 /// Channels of four distances as distributions over 16 bins.
 const DFL_CHANNELS: usize = 64;
 
-/// The outputs of the first frame before anything was timed, kept to hold later ones against.
-pub(crate) struct Reference {
-    parts: Parts,
-    boxes: Vec<Detection>,
-}
-
-/// Output values, boxes and scores apart where the head tells which is which.
-#[derive(Default)]
-struct Parts {
-    boxes: Vec<f32>,
-    scores: Vec<f32>,
-}
-
-impl Reference {
-    /// Takes what the last replay left in slot 0.
-    pub(crate) fn take(cell: &mut Cell) -> Result<Reference, MeasureError> {
-        let boxes = cell.boxes(0)?;
-        Ok(Reference { parts: parts(cell), boxes })
+/// What the last replay left in slot 0.
+pub(crate) fn taken(cell: &mut Cell) -> Result<Outputs, MeasureError> {
+    let mut outputs = values(cell);
+    for item in 0..cell.batch {
+        outputs.detections.extend(cell.boxes(item)?);
     }
+    Ok(outputs)
+}
+
+/// Outputs of a few calls from the first frame on.
+pub(crate) fn reference(cell: &mut Cell, by: String) -> Result<Reference, MeasureError> {
+    let calls = (0..CALLS).map(|call| {
+        cell.replay(call * cell.batch)?;
+        taken(cell)
+    });
+    let calls = calls.collect::<Result<Vec<_>, _>>()?;
+    Ok(Reference { by, frames_sha256: cell.feed.sha256_of(CALLS * cell.batch), calls })
 }
 
 /// Runs all frames once more outside the clock and says what came out.
 pub(crate) fn check(
     cell: &mut Cell,
-    reference: &Reference,
+    first: &Outputs,
+    reference: Option<&Path>,
     names: &[String],
     folder: &Path,
 ) -> Result<EventKind, MeasureError> {
     let is_detector = matches!(cell.pipeline, Pipeline::Detector(_));
     cell.replay(0)?;
-    let agreement = against(cell, reference, is_detector)?;
-    let mut tensors = agreement.boxes.iter().chain(&agreement.scores);
-    let repeatable = tensors.all(|a| a.cosine > 0.9999) && agreement.matched_boxes.is_none_or(|share| share > 0.99);
+    let itself = held_against(cell, first, String::new())?;
+    let repeatable = itself.is_none_or(|agreement| {
+        let mut tensors = agreement.boxes.iter().chain(&agreement.scores);
+        tensors.all(|a| a.cosine > 0.9999) && agreement.matched_boxes.is_none_or(|share| share > 0.99)
+    });
+    let (agreement, no_agreement) = match reference.map(|path| agreed(cell, path)) {
+        None => (None, None),
+        Some(Ok(agreement)) => (agreement, None),
+        Some(Err(Disagreement::Reference(reason))) => (None, Some(reason)),
+        Some(Err(Disagreement::Cell(error))) => return Err(error),
+    };
     let mut detections = 0;
     let mut thumbnails = Vec::new();
     for first in (0..cell.feed.len()).step_by(cell.batch) {
@@ -72,32 +80,67 @@ pub(crate) fn check(
         detections_expected: cell.feed.home_scenes,
         repeatable,
     };
-    Ok(EventKind::Checked { check, agreement: Some(agreement), thumbnails })
+    Ok(EventKind::Checked { check, agreement, no_agreement, thumbnails })
 }
 
-fn against(cell: &mut Cell, reference: &Reference, is_detector: bool) -> Result<Agreement, MeasureError> {
-    let now = Reference::take(cell)?;
-    let compare = |before: &[f32], after: &[f32]| {
-        (!before.is_empty() || !after.is_empty()).then(|| agreement::tensors(before, after))
-    };
-    let name = "the first call of this session on the same frame".to_owned();
-    let mut values = reference.parts.boxes.iter().chain(&reference.parts.scores);
-    if !values.all(|x| x.is_finite()) {
-        // Nothing agrees with a NaN; that it is there is a finding of its own.
-        return Ok(Agreement { reference: name, boxes: None, scores: None, matched_boxes: None });
+/// Why outputs could not be held against the reference.
+enum Disagreement {
+    /// The reference's fault.
+    Reference(String),
+    /// The cell's.
+    Cell(MeasureError),
+}
+
+/// Every call of the reference once more, here; of each figure the worst over the calls.
+fn agreed(cell: &mut Cell, path: &Path) -> Result<Option<Agreement>, Disagreement> {
+    let reference = Reference::read(path).map_err(Disagreement::Reference)?;
+    if reference.frames_sha256 != cell.feed.sha256_of(CALLS * cell.batch) {
+        return Err(Disagreement::Reference("the reference was computed on other frames".into()));
     }
-    Ok(Agreement {
+    let mut worst: Option<Agreement> = None;
+    for (call, outputs) in reference.calls.iter().enumerate() {
+        cell.replay(call * cell.batch).map_err(Disagreement::Cell)?;
+        let now = held_against(cell, outputs, reference.by.clone()).map_err(Disagreement::Cell)?;
+        let Some(now) = now else {
+            return Err(Disagreement::Reference("the reference holds values that are not finite".into()));
+        };
+        worst = Some(match worst {
+            Some(before) => agreement::worse(before, now),
+            None => now,
+        });
+    }
+    Ok(worst)
+}
+
+/// The last replay against earlier outputs; `None` where those hold a NaN, with which nothing agrees.
+fn held_against(cell: &mut Cell, earlier: &Outputs, name: String) -> Result<Option<Agreement>, MeasureError> {
+    if !earlier.boxes.iter().chain(&earlier.scores).all(|x| x.is_finite()) {
+        return Ok(None);
+    }
+    let now = taken(cell)?;
+    let detector = match &cell.pipeline {
+        Pipeline::Detector(detector) => Some(detector.decoder.as_ref().map(|decoder| decoder.head().choice())),
+        Pipeline::Plain => None,
+    };
+    // Boxes that come out final come in the order of their scores: two that nearly tie may trade places, and the values
+    // say nothing then; the boxes do.
+    let final_boxes = matches!(detector, Some(Some(HeadChoice::EndToEnd | HeadChoice::EfficientNms)));
+    let compare = |before: &[f32], after: &[f32]| {
+        let there = !final_boxes && (!before.is_empty() || !after.is_empty());
+        there.then(|| agreement::tensors(before, after))
+    };
+    Ok(Some(Agreement {
         reference: name,
-        boxes: compare(&reference.parts.boxes, &now.parts.boxes),
-        scores: compare(&reference.parts.scores, &now.parts.scores),
-        matched_boxes: is_detector
-            .then(|| agreement::matched_boxes(&reference.boxes, &now.boxes, MATCHING_IOU, MATCHING_SCORE)),
-    })
+        boxes: compare(&earlier.boxes, &now.boxes),
+        scores: compare(&earlier.scores, &now.scores),
+        matched_boxes: detector
+            .map(|_| agreement::matched_boxes(&earlier.detections, &now.detections, MATCHING_IOU, MATCHING_SCORE)),
+    }))
 }
 
 /// Values of all outputs in slot 0. A zeroed score tensor hides in the cosine of the whole, so scores stand apart.
-fn parts(cell: &Cell) -> Parts {
-    let mut parts = Parts::default();
+fn values(cell: &Cell) -> Outputs {
+    let mut outputs = Outputs::default();
     let head = match &cell.pipeline {
         Pipeline::Detector(detector) => detector.decoder.as_ref().map(|decoder| decoder.head()),
         Pipeline::Plain => None,
@@ -105,12 +148,11 @@ fn parts(cell: &Cell) -> Parts {
     for index in 0..cell.session.output_count() {
         let view = cell.session.output(0, index);
         let is_box = boxes_of(head, view.shape);
-        let values = floats(view.data);
-        for (i, value) in values.into_iter().enumerate() {
-            if is_box(i) { parts.boxes.push(value) } else { parts.scores.push(value) }
+        for (i, value) in floats(view.data).into_iter().enumerate() {
+            if is_box(i) { outputs.boxes.push(value) } else { outputs.scores.push(value) }
         }
     }
-    parts
+    outputs
 }
 
 /// Which elements of an output of this shape are box coordinates.

@@ -1,19 +1,19 @@
 //! The life of a worker: take over the pipes, load, first frame, then whatever the parent commands.
 
 use std::io;
+use std::path::Path;
 
-use prony_backend::{BackendError, FaultySession, Session, SessionSpec, affinity, backend};
+use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_types::{
-    Affinity, Command, DType, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, Phase, TensorSpec,
-    WORKER_PROTOCOL,
+    Affinity, CellSpec, Command, DType, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, ModelSource,
+    Phase, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
 use crate::channel::Channel;
 use crate::frames::{self, Feed};
 use crate::measure::{Cell, Detector, MeasureError, Pipeline};
-use crate::outputs::{self, Reference};
-use crate::{RingWriter, now_ns};
+use crate::{RingWriter, now_ns, outputs, reference};
 
 /// Calls in flight while throughput is measured: one being prepared while another runs.
 const THROUGHPUT_SLOTS: usize = 2;
@@ -67,7 +67,8 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
     channel.emit(EventKind::Started { pid: std::process::id(), version: version.to_owned() })?;
     let outcome = match job {
         Job::Measure(job) => measure(&mut channel, &job, host_peak),
-        Job::Discover(_) | Job::Reference(_) => Err(Failure::new(FailureKind::Internal, "not built yet")),
+        Job::Reference(job) => reference(&mut channel, job),
+        Job::Discover(_) => Err(Failure::new(FailureKind::Internal, "not built yet")),
     };
     match outcome {
         Ok(()) => Ok(true),
@@ -79,24 +80,59 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
     }
 }
 
-fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u64>) -> Result<(), Failure> {
-    if job.protocol != WORKER_PROTOCOL {
-        let message = format!("parent speaks protocol {}, worker {WORKER_PROTOCOL}", job.protocol);
-        return Err(Failure::new(FailureKind::Internal, message));
+fn same_protocol(protocol: u32) -> Result<(), Failure> {
+    if protocol == WORKER_PROTOCOL {
+        return Ok(());
     }
+    let message = format!("parent speaks protocol {protocol}, worker {WORKER_PROTOCOL}");
+    Err(Failure::new(FailureKind::Internal, message))
+}
+
+/// A cell with its first frame behind it, and what it was made from.
+struct Loaded {
+    cell: Cell,
+    model: ModelFile,
+    threads: u32,
+}
+
+/// Loads, runs the first frame, and makes `count` frames resident.
+fn prepare(channel: &mut Channel, job: &MeasureJob, frames_of: &ModelSource, count: u32) -> Result<Loaded, Failure> {
+    same_protocol(job.protocol)?;
     let ring = RingWriter::inherit(job.ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
-    let (mut cell, metadata) = load(channel, job, ring)?;
-    cold_start(channel, job, &mut cell, &metadata)?;
+    let mut loaded = load(channel, job, frames_of, ring)?;
+    let cell = &mut loaded.cell;
+    cold_start(channel, job, cell, &loaded.model.info.metadata)?;
     if let Pipeline::Detector(_) = cell.pipeline {
-        let count = job.input.frames.max(1);
         let ring = &cell.ring;
-        let feed = frames::images(&job.input, &job.cell.model.source, count, &|| ring.beat());
+        let feed = frames::images(&job.input, frames_of, count, &|| ring.beat());
         cell.feed = feed.map_err(input_failure)?;
         // Boxes must be there where a model looks at its own scenes the way it was made to.
         cell.feed.home_scenes &= job.post.conf <= EXPECT_BOXES_UP_TO && job.cell.head == HeadChoice::Auto;
     }
+    Ok(loaded)
+}
+
+/// Outputs that cells are held against, into their file.
+fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
+    let ReferenceJob { protocol, cell, input, frames_of, post, file, ring_fd } = job;
+    let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+    // Not more than the cells have, so that all of them wrap around at the same frame.
+    let count = (reference::CALLS as u32 * cell.batch).min(input.frames.max(1));
+    let job = MeasureJob { protocol, cell, slot: 0, input, post, warmup_s: None, folder, ring_fd, fault: None };
+    let mut loaded = prepare(channel, &job, &frames_of, count)?;
+    let record = loaded.cell.session.record();
+    let by = format!("{} on {} {}", loaded.cell.session.executed(), record.name, record.version.unwrap_or_default());
+    let outputs = outputs::reference(&mut loaded.cell, by.trim_end().to_owned())?;
+    outputs.write(&file).map_err(|e| Failure::new(FailureKind::Internal, e))?;
+    channel.emit(EventKind::Referenced { by: outputs.by, calls: outputs.calls.len() as u32 })?;
+    Ok(())
+}
+
+fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u64>) -> Result<(), Failure> {
+    let mut loaded = prepare(channel, job, &job.cell.model.source, job.input.frames.max(1))?;
+    let cell = &mut loaded.cell;
     cell.replay(0)?;
-    let reference = Reference::take(&mut cell)?;
+    let first = outputs::taken(cell)?;
     channel.emit(EventKind::Frames {
         count: cell.feed.len() as u32,
         size: cell.feed.size(),
@@ -122,12 +158,16 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
                 let in_flight = cell.session.slots() as u32;
                 channel.emit(EventKind::Throughput { frames, seconds, in_flight })?;
             }
-            Command::Finish { reference: _ } => {
+            Command::Finish { reference } => {
                 // Before the check, whose pictures are no part of the model's work.
-                let host_peak_bytes = host_peak().unwrap_or(0);
-                let checked = outputs::check(&mut cell, &reference, &metadata.names, &job.folder)?;
+                let (host_peak_bytes, device_bytes) = (host_peak().unwrap_or(0), cell.session.device_used_bytes());
+                let names = &loaded.model.info.metadata.names;
+                let checked = outputs::check(cell, &first, reference.as_deref(), names, &job.folder)?;
                 channel.emit(checked)?;
-                channel.emit(EventKind::Finished { host_peak_bytes })?;
+                if let Some(placed) = placed(job, loaded) {
+                    channel.emit(placed)?;
+                }
+                channel.emit(EventKind::Finished { host_peak_bytes, device_bytes })?;
                 return Ok(());
             }
         }
@@ -135,12 +175,46 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
     Err(Failure::new(FailureKind::Internal, "the parent closed the pipe before the end"))
 }
 
+/// Where the nodes run, counted in a session of its own after the timed one is gone: on a small GPU there is no room
+/// for two.
+fn placed(job: &MeasureJob, loaded: Loaded) -> Option<EventKind> {
+    let Loaded { mut cell, model, threads } = loaded;
+    let count = cell.session.inputs().len();
+    let inputs: Vec<Buffer> = (0..count).map(|index| Buffer::copy_of(&cell.session.input(0, index))).collect();
+    drop(cell);
+    let mut fill = |session: &mut dyn Session| {
+        for (index, values) in inputs.iter().enumerate() {
+            values.copy_to(session.input(0, index));
+        }
+    };
+    let spec = SessionSpec { slots: 1, ..session_spec(&job.cell, &model, threads) };
+    match backend(job.cell.backend).placement(&spec, &mut fill) {
+        Ok(None) => None,
+        Ok(placement) => Some(EventKind::Placed { placement, problem: None }),
+        Err(error) => Some(EventKind::Placed { placement: None, problem: Some(error.to_string()) }),
+    }
+}
+
 fn input_failure(message: String) -> Failure {
     Failure::new(FailureKind::Input, message)
 }
 
+fn session_spec<'a>(cell: &CellSpec, model: &'a ModelFile, threads: u32) -> SessionSpec<'a> {
+    SessionSpec {
+        precision: cell.precision,
+        batch: cell.batch,
+        imgsz: cell.imgsz,
+        device: cell.device,
+        threads,
+        slots: THROUGHPUT_SLOTS,
+        runtime: cell.runtime.clone(),
+        provider: cell.provider.clone(),
+        ..SessionSpec::new(model)
+    }
+}
+
 /// Opens the model and makes a session, in the time that is reported as `load_ms`.
-fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<(Cell, Metadata), Failure> {
+fn load(channel: &mut Channel, job: &MeasureJob, frames_of: &ModelSource, ring: RingWriter) -> Result<Loaded, Failure> {
     let spec = &job.cell;
     let cpus = affinity::choose(spec.threads);
     let threads = spec.threads.unwrap_or(cpus.len() as u32);
@@ -155,17 +229,7 @@ fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<(Ce
     // A backend reads the file by itself; a second copy in memory would be counted as the model's.
     model.forget_bytes_on_disk();
     let begun = now_ns();
-    let mut session = backend(spec.backend).open(&SessionSpec {
-        precision: spec.precision,
-        batch: spec.batch,
-        imgsz: spec.imgsz,
-        device: spec.device,
-        threads,
-        slots: THROUGHPUT_SLOTS,
-        runtime: spec.runtime.clone(),
-        provider: spec.provider.clone(),
-        ..SessionSpec::new(&model)
-    })?;
+    let mut session = backend(spec.backend).open(&session_spec(spec, &model, threads))?;
     let load_ms = (now_ns() - begun) as f64 / 1e6;
     if let Some(fault) = job.fault {
         session = Box::new(FaultySession::new(session, fault));
@@ -179,17 +243,18 @@ fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<(Ce
         inputs: session.inputs().to_vec(),
         executed: session.executed(),
     })?;
-    let (pipeline, feed) = pipeline(job, &*session)?;
-    Ok((Cell::new(session, pipeline, feed, spec.batch as usize, ring), model.info.metadata))
+    let (pipeline, feed) = pipeline(job, frames_of, &*session)?;
+    let cell = Cell::new(session, pipeline, feed, spec.batch as usize, ring);
+    Ok(Loaded { cell, model, threads })
 }
 
-fn pipeline(job: &MeasureJob, session: &dyn Session) -> Result<(Pipeline, Feed), Failure> {
+fn pipeline(job: &MeasureJob, frames_of: &ModelSource, session: &dyn Session) -> Result<(Pipeline, Feed), Failure> {
     if job.cell.head == HeadChoice::None {
         let feed = frames::tensors(&job.input, session.inputs()).map_err(input_failure)?;
         return Ok((Pipeline::Plain, feed));
     }
     let [height, width] = image_input(session.inputs()).map_err(input_failure)?;
-    let feed = frames::images(&job.input, &job.cell.model.source, 1, &|| {}).map_err(input_failure)?;
+    let feed = frames::images(&job.input, frames_of, 1, &|| {}).map_err(input_failure)?;
     let detector = Detector::new(width, height, session.slots(), job.cell.batch as usize);
     Ok((Pipeline::Detector(Box::new(detector)), feed))
 }

@@ -5,7 +5,7 @@
 use prony_backend::{SessionSpec, SlotInput, backend};
 use prony_model::ModelFile;
 use prony_source::scenes;
-use prony_types::{BackendName, Detection, GroundTruth, HeadChoice, PostSpec, Precision, SceneKind, TensorSpec};
+use prony_types::{BackendName, Detection, GroundTruth, HeadChoice, PostSpec, SceneKind, TensorSpec};
 use prony_vision::{Decoder, Head, Preprocessor};
 
 const SCENES: u32 = 300;

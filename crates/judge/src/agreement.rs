@@ -1,6 +1,6 @@
 //! Outputs against a reference: tensors value by value, boxes after NMS.
 
-use prony_types::{Detection, TensorAgreement};
+use prony_types::{Agreement, Detection, TensorAgreement};
 
 /// Stands for infinity, which JSON cannot hold: `max_abs`, and with a minus sign `sqnr_db`, of tensors that
 /// cannot be compared.
@@ -36,6 +36,31 @@ pub fn tensors(reference: &[f32], got: &[f32]) -> TensorAgreement {
     let cosine = if length > 0.0 { (dot / length).clamp(-1.0, 1.0) } else { 0.0 };
     let sqnr_db = if of_reference > 0.0 { 10.0 * (of_reference / noise).log10() } else { -WORST };
     TensorAgreement { cosine, max_abs, sqnr_db: Some(sqnr_db) }
+}
+
+/// Of each figure the worse one.
+pub fn worse(a: Agreement, b: Agreement) -> Agreement {
+    let tensor = |a: Option<TensorAgreement>, b: Option<TensorAgreement>| match (a, b) {
+        (Some(a), Some(b)) => Some(TensorAgreement {
+            cosine: a.cosine.min(b.cosine),
+            max_abs: a.max_abs.max(b.max_abs),
+            // Absent is without any noise.
+            sqnr_db: match (a.sqnr_db, b.sqnr_db) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+        }),
+        (a, b) => a.or(b),
+    };
+    Agreement {
+        boxes: tensor(a.boxes, b.boxes),
+        scores: tensor(a.scores, b.scores),
+        matched_boxes: match (a.matched_boxes, b.matched_boxes) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        },
+        reference: a.reference,
+    }
 }
 
 /// Share of boxes that found their like: same class, overlap at least `min_iou`, scores at most `max_score_gap` apart.

@@ -27,8 +27,12 @@ pub fn exit_code(
     if missing || cells.iter().any(failed) {
         return ExitCode::CellFailed;
     }
-    let forbidden =
-        |c: &CellRecord| matches!(c.verdict, Some(Verdict::WrongOutput | Verdict::FellBack | Verdict::OverBudget));
+    let fallback_allowed = |id: &str| specs.iter().any(|s| s.id == id && s.provider.allow_fallback);
+    let forbidden = |c: &CellRecord| match c.verdict {
+        Some(Verdict::WrongOutput | Verdict::OverBudget) => true,
+        Some(Verdict::FellBack) => !fallback_allowed(&c.id),
+        _ => false,
+    };
     if gates.iter().any(|g| !g.pass) || cells.iter().any(forbidden) {
         return ExitCode::Gate;
     }

@@ -21,4 +21,4 @@ pub use exit::exit_code;
 pub use phase::{by_round, detections_per_frame, latency, phases, round_p50_ms};
 pub use recommendation::recommend;
 pub use telemetry::{lowest_available_mib, temp_range};
-pub use verdict::{Evidence, NOTE, is_note, judge};
+pub use verdict::{Bounds, Evidence, NOTE, is_note, judge};

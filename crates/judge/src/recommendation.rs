@@ -1,9 +1,13 @@
 //! What to ship, in one sentence a model.
 
-use prony_types::{BackendName, CellRecord, CellStatus, Comparison, Difference, Recommendation, Stage, Verdict};
+use prony_types::{CellRecord, CellStatus, Comparison, Difference, Recommendation, Stage, Verdict};
 
 use crate::difference::{frame_ms, models};
 use crate::verdict::is_note;
+
+/// What is said where there is nothing to compare with.
+const ALONE: &str = "nothing else was measured here: --backends all compares it with what is installed, and \
+                     `prony runtime install onnxruntime` or `openvino` brings more";
 
 /// One recommendation a model, in the order of the plan: the fastest `valid` cell, else the best there is with its caveat.
 /// Models are never held against each other.
@@ -58,10 +62,7 @@ fn beside(best: &CellRecord, ranked: &[&CellRecord], comparisons: &[Comparison])
     let next = ranked.iter().find(|c| c.id != best.id && c.verdict == Some(Verdict::Valid));
     match next {
         Some(next) => parts.push(held_against(best, next, comparisons)),
-        None if ranked.len() == 1 => {
-            let all: Vec<&str> = BackendName::ALL.iter().map(|b| b.name()).collect();
-            parts.push(format!("nothing else was measured here: {}", elsewhere(&best.backend.name, &all)));
-        }
+        None if ranked.len() == 1 => parts.push(ALONE.into()),
         None => parts.push("no other cell is valid".into()),
     }
     let time = |c: &CellRecord| frame_ms(c).unwrap_or(f64::INFINITY);
@@ -70,15 +71,6 @@ fn beside(best: &CellRecord, ranked: &[&CellRecord], comparisons: &[Comparison])
         parts.push(format!("{} took less time but is {verdict}", cell.id));
     }
     parts.join("; ")
-}
-
-/// What else the only backend that was measured can be compared with, of all that this version has.
-fn elsewhere(measured: &str, all: &[&str]) -> String {
-    let others: Vec<&str> = all.iter().copied().filter(|&name| name != measured).collect();
-    if others.is_empty() {
-        return "this version has no other backend to compare with".into();
-    }
-    format!("measure it on {} too (--backends {})", others.join(" and "), others.join(","))
 }
 
 fn held_against(best: &CellRecord, next: &CellRecord, comparisons: &[Comparison]) -> String {

@@ -3,7 +3,10 @@
 //! Every rule that fires adds a sentence; the gravest decides the word. A sentence whose own word is `valid` is
 //! something to know and no objection: it starts with [`NOTE`] and stands last, whatever the verdict is.
 
-use prony_types::{Agreement, BudgetSpec, InputRecord, OutputCheck, StageStats, Telemetry, Verdict};
+use prony_types::{
+    Agreement, BudgetSpec, InputRecord, MemoryRecord, OutputCheck, PlacementRecord, Precision, StageStats, Telemetry,
+    Verdict,
+};
 
 use crate::stats::{P90_NEEDS, relative_half_width};
 use crate::stopping::TARGET_HALF_WIDTH;
@@ -11,10 +14,6 @@ use crate::telemetry::{clock_change, throttle_events, watches_clocks};
 
 /// A relative half width beyond this is too wide to call a measurement.
 pub const WIDEST_HALF_WIDTH: f64 = 0.05;
-/// Lowest cosine of outputs that are still the model's.
-pub const MIN_COSINE: f64 = 0.999;
-/// Lowest share of boxes that found their like.
-pub const MIN_MATCHED: f64 = 0.90;
 /// A round whose median is off the middle round's by more than this factor is off.
 pub const ROUND_SPREAD: f64 = 1.10;
 /// Share of the rounds that may be off: a neighbour's burst in one round of many moves no median of all.
@@ -27,6 +26,32 @@ pub const ROUND_NEEDS: u64 = 5;
 pub const USUAL_FRAMES: u32 = 32;
 /// Largest fall of the clock under load.
 pub const CLOCK_FALL: f64 = 0.15;
+
+/// How near outputs must be to the reference's to be still the model's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Lowest cosine, of boxes and scores each.
+    pub cosine: f64,
+    /// Lowest signal-to-noise ratio, of boxes and scores each.
+    pub sqnr_db: f64,
+    /// Lowest share of boxes that found their like.
+    pub matched: f64,
+}
+
+impl Bounds {
+    /// By precision: rounding is no mistake, but two libraries in fp32 differ by the order of their sums alone.
+    pub const fn of(precision: Precision) -> Bounds {
+        let (cosine, sqnr_db, matched) = match precision {
+            Precision::Fp32 => (0.9999, 40.0, 0.99),
+            Precision::Tf32 => (0.9995, 30.0, 0.95),
+            Precision::Fp16 => (0.999, 25.0, 0.95),
+            Precision::Bf16 => (0.99, 15.0, 0.90),
+            Precision::Int8 | Precision::Fp8 | Precision::Native => (0.98, 10.0, 0.80),
+            Precision::Nvfp4 => (0.95, 8.0, 0.70),
+        };
+        Bounds { cosine, sqnr_db, matched }
+    }
+}
 
 /// How a sentence starts that is something to know and no objection.
 pub const NOTE: &str = "note: ";
@@ -51,6 +76,16 @@ pub struct Evidence<'a> {
     pub check: Option<OutputCheck>,
     /// Outputs against a reference.
     pub agreement: Option<&'a Agreement>,
+    /// Why there is no agreement.
+    pub agreement_absent: Option<&'a str>,
+    /// The precision whose bounds the agreement must keep.
+    pub precision: Precision,
+    /// Where the nodes ran.
+    pub placement: Option<&'a PlacementRecord>,
+    /// Why that could not be counted.
+    pub placement_problem: Option<&'a str>,
+    /// Memory against its limit.
+    pub memory: Option<&'a MemoryRecord>,
     /// Readings while this cell was timed.
     pub telemetry: &'a [Telemetry],
     /// Samples that the ring had no room for.
@@ -65,6 +100,9 @@ pub struct Evidence<'a> {
 pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     let mut findings = Vec::new();
     outputs(evidence, &mut findings);
+    agreement(evidence, &mut findings);
+    placement(evidence, &mut findings);
+    memory(evidence.memory, &mut findings);
     throttling(evidence.telemetry, &mut findings);
     stability(evidence, &mut findings);
     sampling(evidence, &mut findings);
@@ -104,22 +142,54 @@ fn outputs(evidence: &Evidence<'_>, findings: &mut Findings) {
             findings.push((Verdict::Valid, reason.into()));
         }
     }
+}
+
+fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {
+    let finite = evidence.check.is_none_or(|check| check.non_finite_calls == 0);
+    let Some(agreement) = evidence.agreement.filter(|_| finite) else {
+        if let Some(reason) = evidence.agreement_absent {
+            findings.push((Verdict::Valid, format!("outputs were held against no reference: {reason}")));
+        }
+        return;
+    };
+    let bounds = Bounds::of(evidence.precision);
+    let reference = &agreement.reference;
     let mut wrong = |reason: String| findings.push((Verdict::WrongOutput, reason));
-    let Some(agreement) = evidence.agreement else { return };
     // Without a head the values have no meaning of their own, and all of them are held in `boxes`.
     let headless = agreement.scores.is_none() && agreement.matched_boxes.is_none();
     let first = if headless { "outputs" } else { "boxes" };
     for (what, tensor) in [(first, agreement.boxes), ("scores", agreement.scores)] {
+        let Some(tensor) = tensor else { continue };
         // Written so that a NaN is below the bound too.
-        if let Some(tensor) = tensor.filter(|t| !matches!(t.cosine.partial_cmp(&MIN_COSINE), Some(o) if o.is_ge())) {
-            let (cosine, reference) = (tensor.cosine, &agreement.reference);
-            wrong(format!("cosine of {what} is {cosine:.4} against {reference}, below {MIN_COSINE}"));
+        if !matches!(tensor.cosine.partial_cmp(&bounds.cosine), Some(order) if order.is_ge()) {
+            let (cosine, bound) = (tensor.cosine, bounds.cosine);
+            wrong(format!("cosine of {what} is {cosine:.5} against {reference}, below {bound}"));
+        } else if let Some(sqnr) = tensor.sqnr_db.filter(|&sqnr| sqnr < bounds.sqnr_db) {
+            let bound = bounds.sqnr_db;
+            wrong(format!("noise of {what} is only {sqnr:.1} dB below {reference}, {bound} dB is the least"));
         }
     }
-    if let Some(share) = agreement.matched_boxes.filter(|&share| share < MIN_MATCHED) {
-        let (percent, reference) = (share * 100.0, &agreement.reference);
-        wrong(format!("only {percent:.1} % of the boxes match {reference}"));
+    if let Some(share) = agreement.matched_boxes.filter(|&share| share < bounds.matched) {
+        let (percent, bound) = (share * 100.0, bounds.matched * 100.0);
+        wrong(format!("only {percent:.1} % of the boxes match {reference}, {bound:.0} % is the least"));
     }
+}
+
+fn placement(evidence: &Evidence<'_>, findings: &mut Findings) {
+    if let Some(problem) = evidence.placement_problem {
+        findings.push((Verdict::Unknown, format!("where the nodes ran could not be counted: {problem}")));
+    }
+    let Some(placement) = evidence.placement.filter(|placement| !placement.is_whole()) else { return };
+    let elsewhere = placement.providers.iter().filter(|share| share.provider != placement.requested);
+    let elsewhere: Vec<String> = elsewhere
+        .map(|share| format!("{} on {} ({})", share.nodes, share.provider, share.operators.join(", ")))
+        .collect();
+    findings.push((Verdict::FellBack, format!("{placement}; {}", elsewhere.join(", "))));
+}
+
+fn memory(memory: Option<&MemoryRecord>, findings: &mut Findings) {
+    let violations = memory.map(|memory| memory.violations.as_slice()).unwrap_or_default();
+    findings.extend(violations.iter().map(|violation| (Verdict::OverBudget, violation.clone())));
 }
 
 fn throttling(readings: &[Telemetry], findings: &mut Findings) {

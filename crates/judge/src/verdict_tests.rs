@@ -1,6 +1,6 @@
 //! A verdict a rule: each fires on its own, and stays silent beside it.
 
-use prony_types::TensorAgreement;
+use prony_types::{ProviderShare, TensorAgreement};
 
 use super::*;
 use crate::stats::summarize;
@@ -44,6 +44,11 @@ fn evidence<'a>(stats: &'a StageStats, telemetry: &'a [Telemetry]) -> Evidence<'
         warmup_fixed: false,
         check: Some(GOOD),
         agreement: None,
+        agreement_absent: None,
+        precision: Precision::Fp32,
+        placement: None,
+        placement_problem: None,
+        memory: None,
         telemetry,
         lost_samples: 0,
         batch: 1,
@@ -116,10 +121,10 @@ fn a_zeroed_score_tensor_is_wrong_even_with_perfect_boxes() {
         matched_boxes,
     };
     let of = |agreement: &Agreement| judge(&Evidence { agreement: Some(agreement), ..evidence(&stats, &telemetry) });
-    assert_eq!(of(&agreement(1.0, 0.999, Some(1.0))).0, Verdict::Valid);
+    assert_eq!(of(&agreement(1.0, 0.99995, Some(1.0))).0, Verdict::Valid);
     let (verdict, reasons) = of(&agreement(1.0, 0.0, Some(1.0)));
     assert_eq!((verdict, reasons.len()), (Verdict::WrongOutput, 1));
-    assert_eq!(reasons[0], "cosine of scores is 0.0000 against the first call, below 0.999");
+    assert_eq!(reasons[0], "cosine of scores is 0.00000 against the first call, below 0.9999");
     assert_eq!(of(&agreement(f64::NAN, 1.0, None)).0, Verdict::WrongOutput);
     assert_eq!(of(&agreement(1.0, 1.0, Some(0.5))).0, Verdict::WrongOutput);
 }
@@ -130,8 +135,8 @@ fn outputs_without_a_head_are_not_called_boxes() {
     let far = TensorAgreement { cosine: 0.5, max_abs: 1.0, sqnr_db: None };
     let headless = Agreement { reference: "fp32".into(), boxes: Some(far), scores: None, matched_boxes: None };
     let of = |agreement: &Agreement| judge(&Evidence { agreement: Some(agreement), ..evidence(&stats, &telemetry) }).1;
-    assert_eq!(of(&headless), ["cosine of outputs is 0.5000 against fp32, below 0.999"]);
-    let boxes = ["cosine of boxes is 0.5000 against fp32, below 0.999"];
+    assert_eq!(of(&headless), ["cosine of outputs is 0.50000 against fp32, below 0.9999"]);
+    let boxes = ["cosine of boxes is 0.50000 against fp32, below 0.9999"];
     assert_eq!(of(&Agreement { matched_boxes: Some(1.0), ..headless.clone() }), boxes);
     let near = TensorAgreement { cosine: 1.0, ..far };
     assert_eq!(of(&Agreement { scores: Some(near), ..headless }), boxes);
@@ -318,4 +323,61 @@ fn under_an_objection_notes_stand_last_and_can_be_told_apart() {
     assert_eq!(verdict, Verdict::Unstable);
     let notes: Vec<bool> = reasons.iter().map(|r| is_note(r)).collect();
     assert_eq!(notes, [false, false, true, true, true], "{reasons:?}");
+}
+
+#[test]
+fn a_coarser_precision_may_be_further_from_the_reference() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let near = TensorAgreement { cosine: 0.9993, max_abs: 0.1, sqnr_db: Some(28.0) };
+    let agreement = Agreement {
+        reference: "fp32 on ort-cpu".into(),
+        boxes: Some(near),
+        scores: Some(near),
+        matched_boxes: Some(0.96),
+    };
+    let of = |precision| judge(&Evidence { precision, agreement: Some(&agreement), ..evidence(&stats, &telemetry) });
+    assert_eq!(of(Precision::Fp16).0, Verdict::Valid);
+    assert_eq!(of(Precision::Fp32).0, Verdict::WrongOutput);
+    let noisy = Agreement { boxes: Some(TensorAgreement { sqnr_db: Some(9.0), ..near }), ..agreement.clone() };
+    let of = judge(&Evidence { precision: Precision::Fp16, agreement: Some(&noisy), ..evidence(&stats, &telemetry) });
+    assert_eq!(of.1, ["noise of boxes is only 9.0 dB below fp32 on ort-cpu, 25 dB is the least"]);
+}
+
+#[test]
+fn a_missing_reference_is_told_and_no_objection() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let told = Evidence { agreement_absent: Some("it failed"), ..evidence(&stats, &telemetry) };
+    assert_eq!(judge(&told), (Verdict::Valid, vec!["note: outputs were held against no reference: it failed".into()]));
+}
+
+#[test]
+fn nodes_that_ran_elsewhere_are_named() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let share = |provider: &str, nodes, time, operators: &[&str]| ProviderShare {
+        provider: provider.into(),
+        nodes,
+        time,
+        operators: operators.iter().map(|&op| op.into()).collect(),
+    };
+    let mut placement = PlacementRecord {
+        requested: "CUDA".into(),
+        providers: vec![share("CUDA", 187, 0.97, &["Conv"]), share("CPU", 3, 0.03, &["Shape", "Gather"])],
+    };
+    let of =
+        |placement: &PlacementRecord| judge(&Evidence { placement: Some(placement), ..evidence(&stats, &telemetry) });
+    let (verdict, reasons) = of(&placement);
+    assert_eq!(verdict, Verdict::FellBack);
+    assert_eq!(reasons, ["187 of 190 nodes on CUDA, 97 % of the time; 3 on CPU (Shape, Gather)"]);
+    placement.providers.pop();
+    assert_eq!(of(&placement).0, Verdict::Valid);
+    let unknown = judge(&Evidence { placement_problem: Some("no profile"), ..evidence(&stats, &telemetry) });
+    assert_eq!(unknown.0, Verdict::Unknown);
+}
+
+#[test]
+fn a_broken_memory_limit_is_over_budget() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let memory = MemoryRecord { violations: vec!["GPU memory 5 MiB, limit 4 MiB".into()], ..MemoryRecord::default() };
+    let (verdict, reasons) = judge(&Evidence { memory: Some(&memory), ..evidence(&stats, &telemetry) });
+    assert_eq!((verdict, reasons[0].as_str()), (Verdict::OverBudget, "GPU memory 5 MiB, limit 4 MiB"));
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use prony_types::{HeadChoice, Precision};
+use prony_types::{ArenaGrowth, HeadChoice, Precision, RuntimeName};
 use serde::{Deserialize, Deserializer};
 
 /// What a flag or a key may say. Everything is optional here; defaults are in [`crate::resolve`].
@@ -25,9 +25,14 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
     pub(crate) precision: Option<Vec<Precision>>,
 
-    /// Frames a call [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Matrix")]
-    pub(crate) batch: Option<u32>,
+    /// A ready-made matrix: quick (fp32, 2 s a cell), core (fp32, fp16, int8), full (also tf32, bf16 and batches)
+    #[arg(long, value_name = "quick|core|full", help_heading = "Matrix")]
+    pub(crate) tier: Option<Tier>,
+
+    /// Frames a call, separated by commas [default: 1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
+    #[serde(deserialize_with = "one_or_many")]
+    pub(crate) batch: Option<Vec<u32>>,
 
     /// Which device, from 0
     #[arg(long, value_name = "N", help_heading = "Matrix")]
@@ -48,6 +53,10 @@ pub(crate) struct BenchOptions {
     /// Network input, N or HxW [default: what the model says]
     #[arg(long, value_name = "N|HxW", help_heading = "Input")]
     pub(crate) imgsz: Option<ImageSize>,
+
+    /// Distinct frames to keep resident [default: 32]
+    #[arg(long, value_name = "N", help_heading = "Input")]
+    pub(crate) frames: Option<u32>,
 
     /// Seed of built-in scenes and random tensors [default: 7]
     #[arg(long, value_name = "N", help_heading = "Input")]
@@ -85,6 +94,10 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "TIME", help_heading = "Budget")]
     pub(crate) timeout: Option<Seconds>,
 
+    /// Hold outputs against this model's, in its own precision on the CPU [default: each model itself]
+    #[arg(long, value_name = "MODEL", help_heading = "Run")]
+    pub(crate) reference: Option<String>,
+
     /// Where run folders are made [default: runs]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     pub(crate) out: Option<PathBuf>,
@@ -92,6 +105,62 @@ pub(crate) struct BenchOptions {
     /// Last part of the run folder's name [default: bench]
     #[arg(long, value_name = "NAME", help_heading = "Run")]
     pub(crate) name: Option<String>,
+
+    /// Use this library or program, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
+    #[arg(long, value_name = "NAME=PATH", help_heading = "Runtimes")]
+    pub(crate) library: Vec<Library>,
+
+    /// Folder of runtimes and caches [default: $PRONY_HOME, else the XDG data folder]
+    #[arg(long, value_name = "DIR", help_heading = "Runtimes")]
+    pub(crate) home: Option<PathBuf>,
+
+    /// Measure also when nodes run elsewhere than asked; the verdict is then `fell-back`
+    #[arg(long, help_heading = "Runtimes")]
+    pub(crate) allow_fallback: bool,
+
+    /// Most GPU memory that a provider's arena may take, e.g. 4GB
+    #[arg(long, value_name = "SIZE", help_heading = "Runtimes")]
+    pub(crate) gpu_mem_limit: Option<Size>,
+
+    /// The same in gigabytes
+    #[arg(long, value_name = "N", help_heading = "Runtimes", conflicts_with = "gpu_mem_limit")]
+    pub(crate) gpu_mem_limit_gb: Option<f64>,
+
+    /// How ort-cuda's arena grows: power-of-two or as-requested
+    #[arg(long, value_name = "HOW", help_heading = "Runtimes")]
+    pub(crate) cuda_arena: Option<ArenaGrowth>,
+
+    /// Scratch memory of ort-tensorrt, e.g. 1GB
+    #[arg(long, value_name = "SIZE", help_heading = "Runtimes")]
+    pub(crate) trt_workspace: Option<Size>,
+
+    /// Folder in which ort-tensorrt keeps its engines
+    #[arg(long, value_name = "DIR", help_heading = "Runtimes")]
+    pub(crate) trt_engine_cache: Option<PathBuf>,
+
+    /// Folder in which ort-tensorrt keeps its timing cache
+    #[arg(long, value_name = "DIR", help_heading = "Runtimes")]
+    pub(crate) trt_timing_cache: Option<PathBuf>,
+
+    /// Smallest shapes of ort-tensorrt's profile, e.g. images:1x3x320x320
+    #[arg(long, value_name = "SHAPES", help_heading = "Runtimes", requires_all = ["trt_profile_opt", "trt_profile_max"])]
+    pub(crate) trt_profile_min: Option<String>,
+
+    /// Usual shapes of the profile
+    #[arg(long, value_name = "SHAPES", help_heading = "Runtimes", requires = "trt_profile_min")]
+    pub(crate) trt_profile_opt: Option<String>,
+
+    /// Largest shapes of the profile
+    #[arg(long, value_name = "SHAPES", help_heading = "Runtimes", requires = "trt_profile_min")]
+    pub(crate) trt_profile_max: Option<String>,
+
+    /// Calibration table for ort-tensorrt in int8
+    #[arg(long, value_name = "FILE", help_heading = "Runtimes")]
+    pub(crate) trt_int8_table: Option<PathBuf>,
+
+    /// OpenVINO's device for openvino and ort-openvino, e.g. GPU.0 [default: CPU]
+    #[arg(long, value_name = "NAME", help_heading = "Runtimes")]
+    pub(crate) openvino_device: Option<String>,
 
     /// Fail on skipped cells and on every verdict but `valid`
     #[arg(long, help_heading = "Run")]
@@ -122,6 +191,14 @@ impl BenchOptions {
         options.source.iter_mut().filter(|s| s.as_os_str() != "scenes").for_each(anchor);
         options.input.iter_mut().for_each(anchor);
         options.out.iter_mut().for_each(anchor);
+        options.home.iter_mut().for_each(anchor);
+        options.library.iter_mut().map(|library| &mut library.path).for_each(anchor);
+        options.trt_engine_cache.iter_mut().for_each(anchor);
+        options.trt_timing_cache.iter_mut().for_each(anchor);
+        options.trt_int8_table.iter_mut().for_each(anchor);
+        options.reference.iter_mut().filter(|m| !m.starts_with("builtin-")).for_each(|model| {
+            *model = base.join(&*model).to_string_lossy().into_owned();
+        });
         Ok(options)
     }
 
@@ -132,17 +209,23 @@ impl BenchOptions {
             (None, None) => (file.input, file.source),
             named => named,
         };
+        let (gpu_mem_limit, gpu_mem_limit_gb) = match (self.gpu_mem_limit, self.gpu_mem_limit_gb) {
+            (None, None) => (file.gpu_mem_limit, file.gpu_mem_limit_gb),
+            named => named,
+        };
         // Naming every field makes the compiler ask about a new one.
         BenchOptions {
             models: if self.models.is_empty() { file.models } else { self.models },
             backends: self.backends.or(file.backends),
             precision: self.precision.or(file.precision),
+            tier: self.tier.or(file.tier),
             batch: self.batch.or(file.batch),
             device: self.device.or(file.device),
             threads: self.threads.or(file.threads),
             input,
             source,
             imgsz: self.imgsz.or(file.imgsz),
+            frames: self.frames.or(file.frames),
             seed: self.seed.or(file.seed),
             conf: self.conf.or(file.conf),
             iou: self.iou.or(file.iou),
@@ -154,9 +237,76 @@ impl BenchOptions {
             timeout: self.timeout.or(file.timeout),
             out: self.out.or(file.out),
             name: self.name.or(file.name),
+            reference: self.reference.or(file.reference),
+            library: if self.library.is_empty() { file.library } else { self.library },
+            home: self.home.or(file.home),
+            allow_fallback: self.allow_fallback || file.allow_fallback,
+            gpu_mem_limit,
+            gpu_mem_limit_gb,
+            cuda_arena: self.cuda_arena.or(file.cuda_arena),
+            trt_workspace: self.trt_workspace.or(file.trt_workspace),
+            trt_engine_cache: self.trt_engine_cache.or(file.trt_engine_cache),
+            trt_timing_cache: self.trt_timing_cache.or(file.trt_timing_cache),
+            trt_profile_min: self.trt_profile_min.or(file.trt_profile_min),
+            trt_profile_opt: self.trt_profile_opt.or(file.trt_profile_opt),
+            trt_profile_max: self.trt_profile_max.or(file.trt_profile_max),
+            trt_int8_table: self.trt_int8_table.or(file.trt_int8_table),
+            openvino_device: self.openvino_device.or(file.openvino_device),
             strict: self.strict || file.strict,
             redact: self.redact || file.redact,
         }
+    }
+}
+
+/// A ready-made matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tier {
+    /// What is installed, in fp32, two seconds a cell
+    Quick,
+    /// Also fp16 and int8, until the interval is narrow
+    Core,
+    /// Every precision, batches of 1, 4 and 8, up to a minute a cell
+    Full,
+}
+
+/// Where a runtime is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Library {
+    pub(crate) name: RuntimeName,
+    pub(crate) path: PathBuf,
+}
+
+impl FromStr for Library {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Library, String> {
+        let (name, path) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=PATH"))?;
+        let name = name.parse().map_err(|e: prony_types::UnknownName| e.to_string())?;
+        if path.is_empty() {
+            return Err(format!("`{text}` names no path"));
+        }
+        Ok(Library { name, path: PathBuf::from(path) })
+    }
+}
+
+/// A number of bytes; units are powers of 1024, as memory is sold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let upper = text.trim().to_ascii_uppercase();
+        let plain = upper.trim_end_matches('B').trim_end_matches('I');
+        let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
+        let (number, shift) =
+            units.iter().find_map(|&(unit, shift)| Some((plain.strip_suffix(unit)?, shift))).unwrap_or((plain, 0));
+        let wrong = || format!("`{text}` is not a size, like 512MB or 4GB");
+        let value: f64 = number.trim().parse().map_err(|_| wrong())?;
+        let bytes = value * (1u64 << shift) as f64;
+        if (1.0..=1e15).contains(&bytes) { Ok(Size(bytes as u64)) } else { Err(wrong()) }
     }
 }
 
@@ -230,6 +380,32 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
+        from_text_or_number(deserializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Library {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Library, D::Error> {
+        from_text_or_number(deserializer)
+    }
+}
+
+/// `batch = 4` and `batch = [1, 4]` are both fine.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u32>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a number or a list of numbers")]
+    enum Raw {
+        One(u32),
+        Many(Vec<u32>),
+    }
+    Ok(Some(match Raw::deserialize(deserializer)? {
+        Raw::One(n) => vec![n],
+        Raw::Many(list) => list,
+    }))
+}
+
 impl<'de> Deserialize<'de> for ImageSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImageSize, D::Error> {
         from_text_or_number(deserializer)
@@ -257,6 +433,31 @@ mod tests {
         for bad in ["0", "x", "640x", "-1", "99999"] {
             assert!(bad.parse::<ImageSize>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn sizes_of_memory_take_units() {
+        assert_eq!("4GB".parse(), Ok(Size(4 << 30)));
+        assert_eq!("512MiB".parse(), Ok(Size(512 << 20)));
+        assert_eq!("1.5g".parse(), Ok(Size(3 << 29)));
+        for bad in ["", "GB", "-1GB", "lots", "0"] {
+            assert!(bad.parse::<Size>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_library_is_a_known_name_and_a_path() {
+        let library: Library = "onnxruntime=/opt/libonnxruntime.so".parse().unwrap();
+        assert_eq!((library.name, library.path), (RuntimeName::Onnxruntime, "/opt/libonnxruntime.so".into()));
+        assert!("ort=/x".parse::<Library>().unwrap_err().contains("known: onnxruntime"));
+        assert!("onnxruntime".parse::<Library>().is_err());
+    }
+
+    #[test]
+    fn a_plan_takes_one_batch_or_several() {
+        let one: BenchOptions = toml::from_str("batch = 4").unwrap();
+        let many: BenchOptions = toml::from_str("batch = [1, 4]\ntier = 'quick'").unwrap();
+        assert_eq!((one.batch, many.batch, many.tier), (Some(vec![4]), Some(vec![1, 4]), Some(Tier::Quick)));
     }
 
     #[test]

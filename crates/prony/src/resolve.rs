@@ -1,17 +1,23 @@
 //! From options to a plan in which everything is decided. What is wrong is said here, before anything runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod matrix;
+mod provider;
+mod tier;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_backend::backend;
-use prony_model::{ModelFile, sha256_hex};
+use prony_model::ModelFile;
 use prony_source::folder;
 use prony_types::{
-    BackendName, BudgetSpec, CellSpec, CellStatus, Dim, HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan,
-    PostSpec, Precision, ProviderSpec, SceneKind, SourceSpec,
+    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, HeadChoice, InputSpec, ModelInfo, ModelSource,
+    ModelSpec, Plan, PostSpec, Precision, ReferenceSpec, RuntimeSpec, SceneKind, SourceSpec,
 };
 
+use self::matrix::{Expanded, Matrix};
+use self::tier::Choice;
 use crate::options::{BenchOptions, Seconds};
 
 /// Without `--duration`, a cell is given up at this many measured seconds.
@@ -22,12 +28,22 @@ const FRAMES: u32 = 32;
 const NO_IMAGES: &str =
     "a model that is not a detector takes no --source; give its tensors with --input x.npz, or nothing for random ones";
 
+/// What of the machine decides a plan.
+pub(crate) struct Machine<'a> {
+    /// The library for a backend: none for the embedded engine, or one line why there is none.
+    pub(crate) runtime: &'a dyn Fn(BackendName) -> Result<Option<RuntimeSpec>, String>,
+    pub(crate) gpus: u32,
+    pub(crate) mem_available_bytes: Option<u64>,
+}
+
 /// A plan, and what is already known about cells that will not run.
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) plan: Plan,
     /// By cell id: why it is skipped or failed without being tried.
     pub(crate) fates: BTreeMap<String, Fate>,
+    /// What was decided for the user and should be known.
+    pub(crate) notes: Vec<String>,
     pub(crate) out: PathBuf,
     pub(crate) redact: bool,
 }
@@ -40,27 +56,94 @@ pub(crate) struct Fate {
 }
 
 /// Decides everything.
-pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
+pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::Result<Resolved> {
     let post = PostSpec {
         conf: share("--conf", options.conf.unwrap_or(0.25))?,
         iou: share("--iou", options.iou.unwrap_or(0.45))?,
         max_det: within("--max-det", options.max_det.unwrap_or(300), 1, 100_000)?,
     };
-    let batch = within("--batch", options.batch.unwrap_or(1), 1, 1024)?;
     let threads = options.threads.map(|n| within("--threads", n, 1, 1024)).transpose()?;
-    let budget = budget(&options)?;
-    let (backends, backends_named) = backends(options.backends.as_deref())?;
-    let precisions = options.precision.clone().unwrap_or_else(|| vec![Precision::Fp32]);
-    let named = backends_named || options.precision.is_some();
-    let device = options.device.unwrap_or(0);
-    ensure!(!precisions.is_empty(), "--precision is empty");
+    let choice = options.tier.map(Choice::of);
+    let budget = budget(&options, choice.as_ref())?;
+    let (backends, backends_named) = backends(options.backends.as_deref(), choice.as_ref())?;
+    let provider = provider::provider(&options, &backends)?;
     let name = options.name.clone().unwrap_or_else(|| "bench".to_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
         !name.is_empty() && name.len() <= 64 && name.chars().all(plain) && !name.starts_with('.'),
         "--name `{name}` must be 1 to 64 letters, digits, `-`, `_` or `.`"
     );
-    let input = InputSpec { source: source(&options)?, seed: options.seed.unwrap_or(7), frames: FRAMES };
+    let input = InputSpec {
+        source: source(&options)?,
+        seed: options.seed.unwrap_or(7),
+        frames: within("--frames", options.frames.unwrap_or(FRAMES), 1, 100_000)?,
+    };
+    let head = head(&options, &input)?;
+    let mut names = options.models.clone();
+    if names.is_empty() {
+        names = SceneKind::ALL.iter().map(|kind| format!("builtin-{kind}")).collect();
+    }
+    let models: Vec<_> = names.into_iter().map(|name| (name.clone(), model(&name))).collect();
+    let precisions = match (&options.precision, &choice) {
+        (Some(list), _) => list.clone(),
+        (None, Some(choice)) => choice.precisions.clone(),
+        (None, None) => vec![Precision::Fp32],
+    };
+    ensure!(!precisions.is_empty(), "--precision is empty");
+    let imgsz = options.imgsz.map(|size| size.0);
+    let (batches, note) = match (&options.batch, choice) {
+        (Some(list), _) => (list.clone(), None),
+        (None, Some(choice)) => {
+            let read: Vec<&(ModelSpec, ModelInfo)> =
+                models.iter().filter_map(|(_, model)| model.as_ref().ok()).collect();
+            let cells = (backends.len() * precisions.len()) as u64;
+            tier::fitting(choice.batches, &read, imgsz, cells, machine.mem_available_bytes)
+        }
+        (None, None) => (vec![1], None),
+    };
+    ensure!(!batches.is_empty(), "--batch is empty");
+    for &batch in &batches {
+        within("--batch", batch, 1, 1024)?;
+    }
+    let matrix = Matrix {
+        models: &models,
+        backends,
+        precisions: once_each(precisions),
+        batches: once_each(batches),
+        backends_named,
+        precisions_named: options.precision.is_some(),
+        batches_named: options.batch.is_some(),
+        imgsz,
+        head,
+        no_images: matches!(input.source, SourceSpec::Dir(_)).then_some(NO_IMAGES),
+        device: options.device.unwrap_or(0),
+        threads,
+        provider,
+    };
+    let Expanded { cells, fates, broken } = matrix.expand(machine);
+    // A model that cannot be read is bad input when there is nothing else to measure.
+    if let Some(first) = broken.first()
+        && fates.len() == cells.len()
+    {
+        bail!("{first}");
+    }
+    let reference = reference(&options, machine)?;
+    let plan = Plan { name, cells, input, post, budget, reference, strict: options.strict };
+    let out = options.out.unwrap_or_else(|| "runs".into());
+    Ok(Resolved { plan, fates, notes: note.into_iter().collect(), out, redact: options.redact })
+}
+
+fn once_each<T: PartialEq>(list: Vec<T>) -> Vec<T> {
+    let mut seen = Vec::with_capacity(list.len());
+    for item in list {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+fn head(options: &BenchOptions, input: &InputSpec) -> anyhow::Result<HeadChoice> {
     let head = match options.head {
         None if matches!(input.source, SourceSpec::Tensor(_)) => HeadChoice::None,
         Some(head) if head != HeadChoice::None && matches!(input.source, SourceSpec::Tensor(_)) => {
@@ -79,78 +162,16 @@ pub(crate) fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
         }
         ensure!(!matches!(input.source, SourceSpec::Dir(_)), "{NO_IMAGES}");
     }
+    Ok(head)
+}
 
-    let mut names = options.models;
-    if names.is_empty() {
-        names = SceneKind::ALL.iter().map(|kind| format!("builtin-{kind}")).collect();
-    }
-    let mut cells = Vec::new();
-    let mut fates = Vec::new();
-    let mut broken = Vec::new();
-    for name in &names {
-        let model = model(name);
-        if let Err(error) = &model {
-            broken.push(format!("{error:#}"));
-        }
-        for &backend_name in &backends {
-            for &precision in &precisions {
-                let (spec, fate) = match &model {
-                    Ok((spec, info)) => {
-                        let head = classifier_has_no_head(head, info);
-                        let imgsz = match (&input.source, head) {
-                            (SourceSpec::Dir(_), HeadChoice::None) => Err(NO_IMAGES.to_owned()),
-                            _ => fits(backend_name, device, batch, info)
-                                .and_then(|()| image_size(&options.imgsz.map(|size| size.0), head, info)),
-                        };
-                        let able = backend(backend_name).supports(precision, info);
-                        let fate = match (&imgsz, able) {
-                            (Err(reason), _) => {
-                                broken.push(format!("{}: {reason}", spec.name));
-                                Some(Fate { status: CellStatus::Failed, reason: reason.clone() })
-                            }
-                            (_, Err(reason)) if named => Some(Fate { status: CellStatus::Failed, reason }),
-                            (_, Err(reason)) => Some(Fate { status: CellStatus::Skipped, reason }),
-                            (Ok(_), Ok(())) => None,
-                        };
-                        ((spec.clone(), head, imgsz.ok().flatten()), fate)
-                    }
-                    Err(error) => {
-                        let source = ModelSource::File(PathBuf::from(name));
-                        let spec = ModelSpec { name: stem(Path::new(name)), source, sha256: String::new() };
-                        let fate = Fate { status: CellStatus::Failed, reason: format!("{error:#}") };
-                        ((spec, head, None), Some(fate))
-                    }
-                };
-                let (model, head, imgsz) = spec;
-                let id = format!("{}:{backend_name}:{precision}", model.name);
-                cells.push(CellSpec {
-                    id,
-                    model,
-                    backend: backend_name,
-                    precision,
-                    imgsz,
-                    head,
-                    batch,
-                    device,
-                    threads,
-                    runtime: None,
-                    provider: ProviderSpec::default(),
-                    named,
-                });
-                fates.push(fate);
-            }
-        }
-    }
-    // A model that cannot be read is bad input when there is nothing else to measure.
-    if let Some(first) = broken.first()
-        && fates.iter().all(Option::is_some)
-    {
-        bail!("{first}");
-    }
-    make_ids_unique(&mut cells);
-    let fates = cells.iter().zip(fates).filter_map(|(cell, fate)| Some((cell.id.clone(), fate?))).collect();
-    let plan = Plan { name, cells, input, post, budget, reference: None, strict: options.strict };
-    Ok(Resolved { plan, fates, out: options.out.unwrap_or_else(|| "runs".into()), redact: options.redact })
+/// What outputs are held against: ONNX Runtime's CPU where it is there, else the embedded engine.
+fn reference(options: &BenchOptions, machine: &Machine<'_>) -> anyhow::Result<ReferenceSpec> {
+    let model = options.reference.as_deref().map(model).transpose().context("--reference")?.map(|(spec, _)| spec);
+    Ok(match (machine.runtime)(BackendName::OrtCpu) {
+        Ok(runtime) => ReferenceSpec { model, backend: BackendName::OrtCpu, runtime },
+        Err(_) => ReferenceSpec { model, ..ReferenceSpec::default() },
+    })
 }
 
 fn within<T: PartialOrd + Copy + std::fmt::Display>(flag: &str, value: T, low: T, high: T) -> anyhow::Result<T> {
@@ -163,34 +184,36 @@ fn share(flag: &str, value: f32) -> anyhow::Result<f32> {
     Ok(value)
 }
 
-fn budget(options: &BenchOptions) -> anyhow::Result<BudgetSpec> {
+fn budget(options: &BenchOptions, tier: Option<&Choice>) -> anyhow::Result<BudgetSpec> {
     let at_least = |flag: &str, value: Option<Seconds>, low: f64| -> anyhow::Result<Option<f64>> {
         value.map(|s| within(flag, s.0, low, 86_400.0).with_context(|| format!("{flag} is in seconds"))).transpose()
     };
+    let duration_s = at_least("--duration", options.duration, 0.1)?;
+    let samples = options.samples.map(|n| within("--samples", n, 1, 100_000_000)).transpose()?;
+    // A tier's length is for who gave none.
+    let tier = tier.filter(|_| duration_s.is_none() && samples.is_none());
     Ok(BudgetSpec {
         warmup_s: options.warmup.map(|s| s.0),
-        duration_s: at_least("--duration", options.duration, 0.1)?,
-        samples: options.samples.map(|n| within("--samples", n, 1, 100_000_000)).transpose()?,
-        limit_s: LIMIT_S,
+        duration_s: duration_s.or(tier.and_then(|tier| tier.duration_s)),
+        samples,
+        limit_s: tier.and_then(|tier| tier.limit_s).unwrap_or(LIMIT_S),
         timeout_s: at_least("--timeout", options.timeout, 1.0)?.unwrap_or(120.0),
     })
 }
 
 /// The backends, and whether they were named one by one.
-fn backends(list: Option<&[String]>) -> anyhow::Result<(Vec<BackendName>, bool)> {
-    match list {
-        None => Ok((vec![BackendName::Rten], false)),
-        Some([all]) if all == "all" => Ok((BackendName::ALL.to_vec(), false)),
-        Some(names) => {
-            let mut found = Vec::new();
-            for name in names {
-                let backend: BackendName = name.trim().parse().map_err(|e| anyhow::anyhow!("{e}, all"))?;
-                if !found.contains(&backend) {
-                    found.push(backend);
-                }
-            }
+fn backends(list: Option<&[String]>, tier: Option<&Choice>) -> anyhow::Result<(Vec<BackendName>, bool)> {
+    match (list, tier) {
+        (None, Some(tier)) => Ok((tier.backends.clone(), false)),
+        (None, None) => Ok((vec![BackendName::Rten], false)),
+        (Some([all]), _) if all == "all" => Ok((BackendName::ALL.to_vec(), false)),
+        (Some(names), _) => {
+            let parse = |name: &String| -> anyhow::Result<BackendName> {
+                name.trim().parse().map_err(|e| anyhow::anyhow!("{e}, all"))
+            };
+            let found = names.iter().map(parse).collect::<anyhow::Result<Vec<_>>>()?;
             ensure!(!found.is_empty(), "--backends is empty");
-            Ok((found, true))
+            Ok((once_each(found), true))
         }
     }
 }
@@ -238,105 +261,26 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// A classifier that says so is timed as it is; anything else is looked at when its outputs are there.
-fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
-    let classifier = info.metadata.task.as_deref() == Some("classify");
-    if asked == HeadChoice::Auto && classifier { HeadChoice::None } else { asked }
-}
-
-/// Whether device and batch are there at all.
-fn fits(name: BackendName, device: u32, batch: u32, info: &ModelInfo) -> Result<(), String> {
-    let devices = 1;
-    if device >= devices {
-        let plural = if devices == 1 { "device, number 0" } else { "devices, numbered from 0" };
-        return Err(format!("--device {device} is not there: {name} has {devices} {plural}"));
-    }
-    match info.inputs[0].dims[..] {
-        [Dim::Fixed(n), _, _, _] if n != u64::from(batch) => {
-            Err(format!("its batch is fixed at {n}, so --batch {batch} does not fit; use --batch {n}"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Height and width of a detector's input: asked for, fixed by the file, or what its exporter wrote; else 640.
-fn image_size(asked: &Option<[u32; 2]>, head: HeadChoice, info: &ModelInfo) -> Result<Option<[u32; 2]>, String> {
-    let dims = match &info.inputs[0].dims[..] {
-        [_, _, height, width] => [height, width],
-        _ if head == HeadChoice::None => return Ok(None),
-        _ => {
-            return Err(format!(
-                "takes {}, not one image [N,3,H,W]; use --head none to time it as it is",
-                info.inputs[0]
-            ));
-        }
-    };
-    let fixed = dims.map(|dim| match dim {
-        Dim::Fixed(n) => u32::try_from(*n).ok(),
-        Dim::Named(_) => None,
-    });
-    let default = info.metadata.imgsz.unwrap_or([640, 640]);
-    let mut size = [0; 2];
-    for axis in 0..2 {
-        size[axis] = match (asked.map(|size| size[axis]), fixed[axis]) {
-            (Some(asked), Some(fixed)) if asked != fixed => {
-                return Err(format!(
-                    "its input is fixed at {}x{}, so --imgsz {asked} does not fit; leave it out or export the model anew",
-                    dims[0], dims[1]
-                ));
-            }
-            (_, Some(fixed)) => fixed,
-            (Some(asked), None) => asked,
-            (None, None) => default[axis],
-        };
-    }
-    Ok(Some(size))
-}
-
-/// Where two cells would share an id, a short hash of the spec tells them apart; where even that is the same, a number.
-fn make_ids_unique(cells: &mut [CellSpec]) {
-    let counts = |cells: &[CellSpec]| {
-        cells.iter().fold(BTreeMap::<String, u32>::new(), |mut counts, cell| {
-            *counts.entry(cell.id.clone()).or_default() += 1;
-            counts
-        })
-    };
-    let specs_differ = |cells: &[CellSpec], id: &str| {
-        let mut same = cells.iter().filter(|cell| cell.id == id);
-        let first = same.next();
-        same.any(|cell| Some(cell) != first)
-    };
-    for (id, _) in counts(cells).into_iter().filter(|&(_, n)| n > 1) {
-        if specs_differ(cells, &id) {
-            for cell in cells.iter_mut().filter(|cell| cell.id == id) {
-                let spec = serde_json::to_vec(cell).unwrap_or_default();
-                cell.id = format!("{id}@{}", &sha256_hex(&spec)[..6]);
-            }
-        }
-    }
-    for (id, _) in counts(cells).into_iter().filter(|&(_, n)| n > 1) {
-        for (nth, cell) in cells.iter_mut().filter(|cell| cell.id == id).enumerate().skip(1) {
-            cell.id = format!("{id}#{}", nth + 1);
-        }
-    }
-    // Two ids may still share a folder: `a+b` and `a_b`.
-    let mut slugs = BTreeSet::new();
-    for cell in cells {
-        if !slugs.insert(cell.slug()) {
-            cell.id = format!("{}@{}", cell.id, &sha256_hex(cell.id.as_bytes())[..6]);
-            slugs.insert(cell.slug());
-        }
-    }
-}
-
 /// Why a cell of an earlier run cannot run now either, if so. A model that had a hash was read again just before.
-pub(crate) fn fate_again(spec: &CellSpec, earlier: CellStatus) -> Option<Fate> {
-    let status = if earlier == CellStatus::Skipped { CellStatus::Skipped } else { CellStatus::Failed };
+pub(crate) fn fate_again(spec: &CellSpec, earlier: &CellRecord) -> Option<Fate> {
+    let status = if earlier.status == CellStatus::Skipped { CellStatus::Skipped } else { CellStatus::Failed };
+    let same = || earlier.reason.clone().unwrap_or_else(|| "it could not run when the run began".into());
     let reason = if spec.model.sha256.is_empty() {
         let unread = || "the model could not be read when the run began; start a new run".to_owned();
         ModelFile::open(&spec.model.source).map_or_else(|error| error.to_string(), |_| unread())
+    } else if earlier.status == CellStatus::Skipped {
+        same()
     } else {
-        return None;
+        match (&spec.runtime, prony_backend::needs(spec.backend)) {
+            (None, Some(_)) => same(),
+            (Some(runtime), _) if !runtime.library.is_file() => {
+                format!("{} is gone; start a new run", runtime.library.display())
+            }
+            _ => {
+                let file = ModelFile::open(&spec.model.source).ok()?;
+                backend(spec.backend).supports(spec.precision, &file.info, &spec.provider).err()?
+            }
+        }
     };
     Some(Fate { status, reason })
 }
@@ -344,6 +288,19 @@ pub(crate) fn fate_again(spec: &CellSpec, earlier: CellStatus) -> Option<Fate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn nothing(name: BackendName) -> Result<Option<RuntimeSpec>, String> {
+        if name == BackendName::Rten { Ok(None) } else { Err(format!("{name}: not here")) }
+    }
+
+    fn everything(name: BackendName) -> Result<Option<RuntimeSpec>, String> {
+        let library = RuntimeSpec { library: "/lib/x.so".into(), version: "1".into() };
+        Ok((name != BackendName::Rten).then_some(library))
+    }
+
+    fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
+        super::resolve(options, &Machine { runtime: &nothing, gpus: 0, mem_available_bytes: None })
+    }
 
     fn options(models: &[&str]) -> BenchOptions {
         BenchOptions { models: models.iter().map(|&m| m.into()).collect(), ..BenchOptions::default() }
@@ -418,7 +375,7 @@ mod tests {
         };
         refused(BenchOptions { conf: Some(1.5), ..options(&[]) }, "--conf");
         refused(BenchOptions { iou: Some(f32::NAN), ..options(&[]) }, "--iou");
-        refused(BenchOptions { batch: Some(0), ..options(&[]) }, "--batch");
+        refused(BenchOptions { batch: Some(vec![0]), ..options(&[]) }, "--batch");
         refused(BenchOptions { threads: Some(0), ..options(&[]) }, "--threads");
         refused(BenchOptions { device: Some(1), ..options(&[]) }, "--device 1 is not there");
         refused(BenchOptions { samples: Some(0), ..options(&[]) }, "--samples");
@@ -433,5 +390,52 @@ mod tests {
         let asked = BenchOptions { imgsz: Some("640".parse().unwrap()), ..options(&["builtin-rgb"]) };
         let error = resolve(asked).unwrap_err().to_string();
         assert!(error.contains("fixed at 320x320") && error.contains("--imgsz 640"), "{error}");
+    }
+
+    #[test]
+    fn what_came_from_all_is_skipped_and_what_was_named_has_failed() {
+        let all = BenchOptions { backends: Some(vec!["all".into()]), ..options(&["builtin-rgb"]) };
+        let resolved = resolve(all.clone()).unwrap();
+        assert_eq!(resolved.plan.cells.len(), BackendName::ALL.len());
+        assert!(resolved.fates.values().all(|fate| fate.status == CellStatus::Skipped));
+        assert_eq!(resolved.fates["builtin-rgb:ort-cuda:fp32"].reason, "ort-cuda: not here");
+        let named = BenchOptions { backends: Some(vec!["rten".into(), "ort-cuda".into()]), ..all };
+        let resolved = resolve(named).unwrap();
+        assert_eq!(resolved.fates["builtin-rgb:ort-cuda:fp32"].status, CellStatus::Failed);
+    }
+
+    #[test]
+    fn a_named_precision_that_nothing_can_execute_has_failed_everywhere() {
+        let asked = BenchOptions {
+            backends: Some(vec!["all".into()]),
+            precision: Some(vec![Precision::Fp32, Precision::Int8]),
+            ..options(&["builtin-rgb"])
+        };
+        let resolved = resolve(asked).unwrap();
+        let status = |id: &str| resolved.fates[id].status;
+        assert_eq!(status("builtin-rgb:rten:int8"), CellStatus::Failed);
+        assert_eq!(status("builtin-rgb:ort-cpu:fp32"), CellStatus::Skipped, "rten does fp32");
+    }
+
+    #[test]
+    fn a_tier_expands_and_a_flag_beats_it() {
+        let machine = Machine { runtime: &everything, gpus: 1, mem_available_bytes: Some(64 << 30) };
+        let quick = BenchOptions { tier: Some(crate::options::Tier::Quick), ..options(&["builtin-rgb"]) };
+        let resolved = super::resolve(quick.clone(), &machine).unwrap();
+        assert_eq!(resolved.plan.cells.len(), BackendName::ALL.len());
+        assert_eq!(resolved.plan.budget.duration_s, Some(2.0));
+        let longer = BenchOptions { duration: Some(Seconds(9.0)), precision: Some(vec![Precision::Native]), ..quick };
+        let resolved = super::resolve(longer, &machine).unwrap();
+        assert_eq!(resolved.plan.budget.duration_s, Some(9.0));
+        assert!(resolved.plan.cells.iter().all(|cell| cell.precision == Precision::Native));
+        assert_eq!(resolved.plan.reference.backend, BackendName::OrtCpu);
+    }
+
+    #[test]
+    fn batches_are_in_the_id_where_there_are_several() {
+        let asked = BenchOptions { batch: Some(vec![1, 4]), ..options(&["builtin-rgb"]) };
+        let resolved = resolve(asked).unwrap();
+        assert_eq!(ids(&resolved), ["builtin-rgb:rten:fp32@b1", "builtin-rgb:rten:fp32@b4"]);
+        assert!(resolved.fates["builtin-rgb:rten:fp32@b4"].reason.contains("fixed at 1"));
     }
 }

@@ -7,11 +7,13 @@ mod interrupt;
 mod lock;
 mod progress;
 mod redactor;
+mod reference;
 mod schedule;
 mod sensors;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -19,8 +21,8 @@ use anyhow::Context as _;
 use prony_bench::now_ns;
 use prony_judge as judge;
 use prony_types::{
-    CellRecord, CellStatus, Command, Event, EventKind, FailureKind, Job, MeasureJob, MemorySafety, Plan, RunInfo,
-    RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
+    CellRecord, CellStatus, Command, Environment, Event, EventKind, FailureKind, Job, MeasureJob, MemorySafety, Plan,
+    RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
 };
 
 use self::cell::{Doing, RunCell};
@@ -30,6 +32,7 @@ pub(crate) use self::interrupt::Interrupt;
 use self::lock::MachineLock;
 pub(crate) use self::progress::{Loudness, Progress, short_time};
 pub(crate) use self::redactor::Redactor;
+use self::reference::References;
 pub(crate) use self::schedule::estimate_s;
 use self::sensors::Sensors;
 pub(crate) use self::worker::WORKER_VERB;
@@ -51,6 +54,8 @@ pub(crate) struct Run {
     interrupt: Interrupt,
     told_to_stop: bool,
     sensors: Sensors,
+    /// `None` where there is no home: then the run folder has them while the run lasts.
+    reference_cache: Option<PathBuf>,
     messages: Receiver<Message>,
     sender: Sender<Message>,
     telemetry: Vec<Telemetry>,
@@ -76,6 +81,10 @@ pub(crate) struct Beginning {
     /// Cells of an earlier sitting: those that are completed stay as they are.
     pub(crate) earlier: Option<RunRecord>,
     pub(crate) loudness: Loudness,
+    /// The machine, as it was found.
+    pub(crate) environment: Environment,
+    /// Where references are kept from run to run.
+    pub(crate) reference_cache: Option<PathBuf>,
 }
 
 /// What a run ends with.
@@ -88,7 +97,7 @@ pub(crate) struct Ending {
 
 impl Run {
     pub(crate) fn new(begin: Beginning, files: Files, interrupt: Interrupt) -> anyhow::Result<Run> {
-        let Beginning { info, plan, fates, earlier, loudness } = begin;
+        let Beginning { info, plan, fates, earlier, loudness, environment, reference_cache } = begin;
         let (sender, messages) = channel();
         let ids: Vec<String> = plan.cells.iter().map(|cell| cell.id.clone()).collect();
         let mut earlier_samples = match &earlier {
@@ -113,7 +122,7 @@ impl Run {
         let record = RunRecord {
             schema: SCHEMA.to_owned(),
             run: info,
-            environment: earlier.as_ref().map_or_else(prony_probe::environment, |run| run.environment.clone()),
+            environment: earlier.as_ref().map_or(environment, |run| run.environment.clone()),
             method: schedule::method(&plan),
             plan,
             cells: Vec::new(),
@@ -129,6 +138,7 @@ impl Run {
             progress: Progress::new(&ids, loudness),
             interrupt,
             told_to_stop: false,
+            reference_cache,
             sensors: Sensors::start(sender.clone()),
             messages,
             sender,
@@ -162,7 +172,8 @@ impl Run {
             self.prepare_cells();
             self.measure_rounds();
             self.measure_throughput();
-            self.finish_cells();
+            let references = self.references();
+            self.finish_cells(&references);
         }
         for index in 0..self.cells.len() {
             if self.cells[index].is_pending() {
@@ -292,12 +303,48 @@ impl Run {
         }
     }
 
+    /// What each cell's outputs are to be held against. Cells of one model and shape share it.
+    fn references(&mut self) -> Vec<Option<PathBuf>> {
+        let plan = &self.record.plan;
+        let references = References {
+            folder: self.reference_cache.clone().unwrap_or_else(|| self.files.path().join("reference")),
+            spec: &plan.reference,
+            input: &plan.input,
+            post: plan.post,
+            timeout: Duration::from_secs_f64(plan.budget.timeout_s),
+            interrupt: &self.interrupt,
+        };
+        let mut found = Vec::new();
+        for (index, cell) in self.cells.iter_mut().enumerate() {
+            let frames = cell.fold.record.input.as_ref().map(|input| input.sha256.clone());
+            let (Some(frames), true) = (frames, cell.worker.is_some()) else {
+                found.push(None);
+                continue;
+            };
+            self.progress.milestone(index, "computing the reference");
+            let log = self.files.cell_dir(&cell.fold.record.slug).map(|folder| folder.join("worker.log"));
+            let file = match log {
+                _ if self.interrupt.asked() => Err("interrupted".to_owned()),
+                Ok(log) => references.file(&cell.spec, &frames, &log),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(reason) = &file {
+                tracing::warn!("{}: no reference: {reason}", cell.spec.id);
+                cell.fold.record.agreement_absent = Some(reason.clone());
+            }
+            cell.alive = Instant::now();
+            found.push(file.ok());
+        }
+        found
+    }
+
     /// Has every worker check its outputs and end. An interrupted cell keeps what was measured.
-    fn finish_cells(&mut self) {
+    fn finish_cells(&mut self, references: &[Option<PathBuf>]) {
         for index in 0..self.cells.len() {
             let complete = !self.wants_more(index) && self.cells[index].fold.record.throughput_fps.is_some();
             let interrupted = self.interrupt.asked() && !complete;
-            self.order(index, &Command::Finish { reference: None }, Doing::Checking);
+            let reference = references[index].as_ref().and_then(|file| std::path::absolute(file).ok());
+            self.order(index, &Command::Finish { reference }, Doing::Checking);
             if self.wait(index, |event| matches!(event, EventKind::Finished { .. })) == Waited::Ended {
                 continue;
             }
@@ -384,7 +431,10 @@ impl Run {
             }
             EventKind::Failed { kind, message } => {
                 cell.failure = Some(*kind);
-                self.close(index, CellStatus::Failed, Some(message.clone()));
+                // What came from `all` or a tier and turns out not to be possible here is no failure.
+                let impossible = *kind == FailureKind::Unsupported && !cell.spec.named;
+                let status = if impossible { CellStatus::Skipped } else { CellStatus::Failed };
+                self.close(index, status, Some(message.clone()));
             }
             _ => {}
         }
@@ -468,6 +518,9 @@ impl Run {
 
     fn conclude(mut self) -> Ending {
         self.sensors.point_at(None);
+        if self.reference_cache.is_none() {
+            let _ = std::fs::remove_dir_all(self.files.path().join("reference"));
+        }
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Telemetry(reading) = message {
                 self.take_reading(*reading);

@@ -6,7 +6,7 @@ use prony_types::{
     Agreement, ArtifactRecord, BackendName, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, Comparison,
     CpuRecord, Difference, Environment, HeadChoice, InputRecord, InputSpec, LatencyRecord, MemoryRecord, MemorySafety,
     MethodRecord, ModelRecord, ModelSpec, Phases, Plan, PostSpec, Precision, PrecisionRecord, ProviderSpec,
-    Recommendation, RunInfo, SCHEMA, SampleNote, Thumbnail, Verdict,
+    Recommendation, ReferenceSpec, RunInfo, SCHEMA, SampleNote, Thumbnail, Verdict,
 };
 
 use super::*;
@@ -72,7 +72,7 @@ pub(crate) fn record() -> RunRecord {
             input: InputSpec { source: SourceSpec::Dir("/data/ann's pics/".into()), seed: 7, frames: 32 },
             post: PostSpec { conf: 0.25, iou: 0.45, max_det: 300 },
             budget,
-            reference: None,
+            reference: ReferenceSpec::default(),
             strict: false,
         },
         cells: vec![cell()],

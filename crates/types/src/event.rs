@@ -103,13 +103,20 @@ pub enum EventKind {
         /// Against the reference, where there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agreement: Option<Agreement>,
+        /// Why there is none although a reference was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        no_agreement: Option<String>,
         /// Pictures of detections.
         thumbnails: Vec<Thumbnail>,
     },
     /// Where the nodes of the graph ran, counted in a pass of its own.
     Placed {
-        /// The count.
-        placement: PlacementRecord,
+        /// The count; absent where it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        placement: Option<PlacementRecord>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
     },
     /// A library was opened and said what it is.
     Discovered {
@@ -127,13 +134,16 @@ pub enum EventKind {
     Referenced {
         /// What computed them, in words.
         by: String,
-        /// Frames.
-        frames: u32,
+        /// Calls whose outputs were kept.
+        calls: u32,
     },
     /// The last event of a worker that did its work.
     Finished {
         /// Highest resident memory of the process.
         host_peak_bytes: u64,
+        /// Device memory that it had taken at the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device_bytes: Option<u64>,
     },
     /// The last event of a worker that could not.
     Failed {

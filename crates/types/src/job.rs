@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellSpec, InputSpec, PostSpec, RuntimeName};
+use crate::{CellSpec, InputSpec, ModelSource, PostSpec, RuntimeName};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
 pub const WORKER_PROTOCOL: u32 = 2;
@@ -41,10 +41,14 @@ pub struct ReferenceJob {
     pub cell: CellSpec,
     /// What it is fed.
     pub input: InputSpec,
+    /// The model whose frames these are: built-in scenes are of the kind that fits it.
+    pub frames_of: ModelSource,
     /// What becomes of its outputs.
     pub post: PostSpec,
     /// Where the outputs go.
     pub file: PathBuf,
+    /// Descriptor of the ring that shows signs of life, inherited from the parent.
+    pub ring_fd: i32,
 }
 
 /// All a worker needs to measure one cell.

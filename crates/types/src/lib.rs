@@ -21,7 +21,7 @@ pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{
     ArenaGrowth, BackendName, BudgetSpec, CellSpec, HeadChoice, InputSpec, ModelSource, ModelSpec, Plan, PostSpec,
-    Precision, ProviderSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec, UnknownName,
+    Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec, UnknownName,
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ExitCode, Gate, Histogram,

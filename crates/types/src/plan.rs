@@ -350,6 +350,25 @@ pub struct BudgetSpec {
     pub timeout_s: f64,
 }
 
+/// What outputs are held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceSpec {
+    /// The model that computes it; `None` for each cell's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelSpec>,
+    /// What executes it, the file as it is; the embedded engine stands in where this one cannot.
+    pub backend: BackendName,
+    /// Its library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeSpec>,
+}
+
+impl Default for ReferenceSpec {
+    fn default() -> ReferenceSpec {
+        ReferenceSpec { model: None, backend: BackendName::Rten, runtime: None }
+    }
+}
+
 /// One execution, fully decided: nothing after this looks at flags.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -363,9 +382,8 @@ pub struct Plan {
     pub post: PostSpec,
     /// How long they are measured.
     pub budget: BudgetSpec,
-    /// A model whose fp32 outputs the cells' are held against; `None` for the model itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<ModelSpec>,
+    /// What the cells' outputs are held against.
+    pub reference: ReferenceSpec,
     /// Every verdict but `valid`, and every skipped cell, fails the run.
     pub strict: bool,
 }

@@ -25,11 +25,19 @@ use crate::version::VERSION;
 
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let earlier = args.resume.as_deref().map(earlier_run).transpose()?;
+    let environment = prony_probe::environment();
+    let runtime = |name: prony_types::BackendName| -> Result<Option<prony_types::RuntimeSpec>, String> {
+        if name == prony_types::BackendName::Rten { return Ok(None) }
+        if name == prony_types::BackendName::Openvino { return Err("no openvino".into()) }
+        let library = std::env::var("PRONY_ONNXRUNTIME").map_err(|_| format!("{name}: none"))?;
+        Ok(Some(prony_types::RuntimeSpec { library: library.into(), version: "1.31.1".into() }))
+    };
+    let machine = crate::resolve::Machine { runtime: &runtime, gpus: 1, mem_available_bytes: environment.mem_available_bytes };
     let resolved = match &earlier {
         Some((_, record)) => resumed(record, &args.options)?,
         None => {
             let file = args.plan.as_deref().map(BenchOptions::read).transpose()?.unwrap_or_default();
-            resolve(args.options.clone().or(file))?
+            resolve(args.options.clone().or(file), &machine)?
         }
     };
     let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
@@ -60,6 +68,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         fates: resolved.fates,
         earlier: earlier.map(|(_, record)| record),
         loudness,
+        environment,
+        reference_cache: Some(std::env::temp_dir().join("prony-ref")),
     };
     let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt)?.execute()?;
     if nothing_ran && args.resume.is_none() {
@@ -217,7 +227,7 @@ fn resumed(record: &RunRecord, options: &BenchOptions) -> anyhow::Result<Resolve
         let file = prony_model::ModelFile::open(&cell.model.source)?;
         refuse(&format!("model {}", cell.model.name), &cell.model.sha256, &file.sha256)?;
     }
-    let again = |(spec, cell): (&CellSpec, &CellRecord)| Some((spec.id.clone(), fate_again(spec, cell.status)?));
+    let again = |(spec, cell): (&CellSpec, &CellRecord)| Some((spec.id.clone(), fate_again(spec, cell)?));
     let unfinished = |(_, cell): &(&CellSpec, &CellRecord)| cell.status != CellStatus::Completed;
     let fates: BTreeMap<String, Fate> =
         record.plan.cells.iter().zip(&record.cells).filter(unfinished).filter_map(again).collect();
@@ -225,5 +235,5 @@ fn resumed(record: &RunRecord, options: &BenchOptions) -> anyhow::Result<Resolve
     if !missing {
         bail!("nothing to resume: every cell of {} is completed", record.run.id);
     }
-    Ok(Resolved { plan: record.plan.clone(), fates, out: ".".into(), redact: false })
+    Ok(Resolved { plan: record.plan.clone(), fates, notes: Vec::new(), out: ".".into(), redact: false })
 }

@@ -3,8 +3,8 @@
 
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
-    ArtifactRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, ModelSource, OutputCheck,
-    Phase, Phases, Sample, SampleNote, Stage, Telemetry,
+    ArtifactRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, MemoryRecord, ModelSource,
+    OutputCheck, Phase, Phases, Precision, Sample, SampleNote, Stage, Telemetry,
 };
 
 /// A cell in the making.
@@ -15,6 +15,7 @@ pub(crate) struct CellFold {
     /// Readings while this cell was timed.
     pub(crate) telemetry: Vec<Telemetry>,
     check: Option<OutputCheck>,
+    placement_problem: Option<String>,
     settled: bool,
     pub(crate) lost: u64,
 }
@@ -27,6 +28,7 @@ impl CellFold {
             samples: Vec::new(),
             telemetry: Vec::new(),
             check: None,
+            placement_problem: None,
             settled: true,
             lost: 0,
         }
@@ -36,7 +38,15 @@ impl CellFold {
     pub(crate) fn finished(record: CellRecord, mut samples: Vec<Sample>) -> CellFold {
         let last_attempt = samples.iter().rposition(|sample| sample.phase == Phase::Cold).unwrap_or(0);
         samples.drain(..last_attempt);
-        CellFold { record, samples, telemetry: Vec::new(), check: None, settled: true, lost: 0 }
+        CellFold {
+            record,
+            samples,
+            telemetry: Vec::new(),
+            check: None,
+            placement_problem: None,
+            settled: true,
+            lost: 0,
+        }
     }
 
     /// Takes note of what a worker said.
@@ -89,20 +99,24 @@ impl CellFold {
                 record.throughput_fps = (*seconds > 0.0).then(|| *frames as f64 / seconds);
                 record.in_flight = Some(*in_flight);
             }
-            EventKind::Checked { check, agreement, thumbnails } => {
+            EventKind::Checked { check, agreement, no_agreement, thumbnails } => {
                 self.check = Some(*check);
                 record.agreement.clone_from(agreement);
+                if no_agreement.is_some() {
+                    record.agreement_absent.clone_from(no_agreement);
+                }
                 record.thumbnails.clone_from(thumbnails);
             }
-            EventKind::Placed { placement } => {
-                if let Some(provider) = &mut record.backend.provider {
+            EventKind::Placed { placement, problem } => {
+                if let (Some(provider), Some(placement)) = (&mut record.backend.provider, placement) {
                     provider.actual = placement.main().map(str::to_owned);
                 }
-                record.placement = Some(placement.clone());
+                record.placement.clone_from(placement);
+                self.placement_problem.clone_from(problem);
             }
-            EventKind::Finished { host_peak_bytes } => {
-                let mib = *host_peak_bytes as f64 / f64::from(1 << 20);
-                record.memory.host_peak_mib = (*host_peak_bytes > 0).then_some(mib);
+            EventKind::Finished { host_peak_bytes, device_bytes } => {
+                let limit = spec.provider.gpu_mem_limit_bytes.filter(|_| device_bytes.is_some());
+                record.memory = memory(*host_peak_bytes, *device_bytes, limit);
             }
         }
     }
@@ -165,6 +179,11 @@ impl CellFold {
             warmup_fixed: budget.warmup_s.is_some(),
             check: self.check,
             agreement: record.agreement.as_ref(),
+            agreement_absent: record.agreement_absent.as_deref(),
+            precision: bounding_precision(record),
+            placement: record.placement.as_ref(),
+            placement_problem: self.placement_problem.as_deref(),
+            memory: Some(&record.memory),
             telemetry: &self.telemetry,
             lost_samples: self.lost,
             batch: record.batch,
@@ -172,5 +191,34 @@ impl CellFold {
         });
         record.verdict = Some(verdict);
         record.verdict_reasons = reasons;
+    }
+}
+
+/// What the outputs are bounded by: a file that brings its own precision was also the reference in it.
+fn bounding_precision(record: &CellRecord) -> Precision {
+    match (record.precision.requested, &record.model.info) {
+        (Precision::Native, Some(info)) => prony_backend::precision_of(info),
+        (requested, _) => requested,
+    }
+}
+
+/// Memory at the end, against its limit. The device's is what went away on it since the worker began.
+fn memory(host_peak_bytes: u64, device_bytes: Option<u64>, limit_bytes: Option<u64>) -> MemoryRecord {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let over = device_bytes.zip(limit_bytes).filter(|(used, limit)| used > limit);
+    MemoryRecord {
+        host_peak_mib: (host_peak_bytes > 0).then(|| mib(host_peak_bytes)),
+        device_peak_mib: device_bytes.map(mib),
+        limit_mib: limit_bytes.map(mib),
+        // The provider's arena keeps to it; contexts, kernels and workspaces are beyond its reach.
+        limit_type: limit_bytes.map(|_| "soft".to_owned()),
+        within_limit: limit_bytes.map(|_| over.is_none()),
+        violations: over
+            .map(|(used, limit)| {
+                format!("{:.0} MiB of GPU memory were taken, the limit is {:.0} MiB", mib(used), mib(limit))
+            })
+            .into_iter()
+            .collect(),
+        unified: None,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use prony_bench::{RingReader, Shared};
-use prony_types::{Command as Order, Event, Fault, Job, MeasureJob, Sample, Telemetry};
+use prony_types::{Command as Order, Event, Fault, Job, MeasureJob, ReferenceJob, Sample, Telemetry};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// How long a worker may take to end after its last word.
@@ -47,7 +47,8 @@ impl Worker {
             Job::Measure(job) => {
                 Job::Measure(MeasureJob { ring_fd: shared.raw_fd(), fault: injected_fault(&job.cell.id), ..job })
             }
-            other => other,
+            Job::Reference(job) => Job::Reference(ReferenceJob { ring_fd: shared.raw_fd(), ..job }),
+            Job::Discover(job) => Job::Discover(job),
         };
         let log = File::options().create(true).append(true).open(log)?;
         let mut child = Command::new(std::env::current_exe()?)

@@ -1,0 +1,288 @@
+//! The cells of a plan: models by backends by precisions by batches, and what is known already of those that cannot run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use prony_backend::backend;
+use prony_model::sha256_hex;
+use prony_types::{
+    BackendName, CellSpec, CellStatus, Dim, HeadChoice, ModelInfo, ModelSource, ModelSpec, Precision, ProviderSpec,
+    RuntimeSpec,
+};
+
+use super::{Fate, Machine, stem};
+
+/// What a matrix is made of.
+pub(super) struct Matrix<'a> {
+    /// As they were asked for, read or not.
+    pub(super) models: &'a [(String, anyhow::Result<(ModelSpec, ModelInfo)>)],
+    pub(super) backends: Vec<BackendName>,
+    pub(super) precisions: Vec<Precision>,
+    pub(super) batches: Vec<u32>,
+    /// Whether each of the three was named, or came from `all` or a tier.
+    pub(super) backends_named: bool,
+    pub(super) precisions_named: bool,
+    pub(super) batches_named: bool,
+    pub(super) imgsz: Option<[u32; 2]>,
+    pub(super) head: HeadChoice,
+    /// Why a model without a head cannot take what is fed, if so.
+    pub(super) no_images: Option<&'static str>,
+    pub(super) device: u32,
+    pub(super) threads: Option<u32>,
+    pub(super) provider: ProviderSpec,
+}
+
+/// Why a cell cannot run, by whose choice it is that it should.
+enum Problem {
+    /// The model or what it is fed.
+    Input(String),
+    Batch(String),
+    Backend(String),
+    Precision(String),
+}
+
+/// Cells with their fates, and what is wrong with the input.
+pub(super) struct Expanded {
+    pub(super) cells: Vec<CellSpec>,
+    pub(super) fates: BTreeMap<String, Fate>,
+    pub(super) broken: Vec<String>,
+}
+
+impl Matrix<'_> {
+    pub(super) fn expand(&self, machine: &Machine<'_>) -> Expanded {
+        let mut cells: Vec<CellSpec> = Vec::new();
+        let mut problems: Vec<Option<Problem>> = Vec::new();
+        for (name, model) in self.models {
+            for &backend in &self.backends {
+                let runtime = (machine.runtime)(backend);
+                for &precision in &self.precisions {
+                    for &batch in &self.batches {
+                        let (cell, problem) = match model {
+                            Ok((spec, info)) => self.cell(machine, (spec, info), backend, &runtime, precision, batch),
+                            Err(error) => self.unread(name, format!("{error:#}"), backend, precision, batch),
+                        };
+                        cells.push(cell);
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+        let broken = cells.iter().zip(&problems).filter_map(|(cell, problem)| match problem {
+            Some(Problem::Input(reason) | Problem::Batch(reason)) if cell.model.sha256.is_empty() => {
+                Some(reason.clone())
+            }
+            Some(Problem::Input(reason) | Problem::Batch(reason)) => Some(format!("{}: {reason}", cell.model.name)),
+            _ => None,
+        });
+        let broken = broken.collect();
+        let fates = self.fates(&mut cells, problems);
+        make_ids_unique(&mut cells);
+        let fates = cells.iter().zip(fates).filter_map(|(cell, fate)| Some((cell.id.clone(), fate?))).collect();
+        Expanded { cells, fates, broken }
+    }
+
+    /// A model that could not be read still has its cells.
+    fn unread(
+        &self,
+        name: &str,
+        error: String,
+        backend: BackendName,
+        precision: Precision,
+        batch: u32,
+    ) -> (CellSpec, Option<Problem>) {
+        let source = ModelSource::File(PathBuf::from(name));
+        let model = ModelSpec { name: stem(Path::new(name)), source, sha256: String::new() };
+        let cell = CellSpec { head: self.head, batch, ..CellSpec::new(model, backend, precision) };
+        (cell, Some(Problem::Input(error)))
+    }
+
+    fn cell(
+        &self,
+        machine: &Machine<'_>,
+        (model, info): (&ModelSpec, &ModelInfo),
+        name: BackendName,
+        runtime: &Result<Option<RuntimeSpec>, String>,
+        precision: Precision,
+        batch: u32,
+    ) -> (CellSpec, Option<Problem>) {
+        let head = classifier_has_no_head(self.head, info);
+        let imgsz = image_size(&self.imgsz, head, info);
+        let problem = match &imgsz {
+            Err(reason) => Some(Problem::Input(reason.clone())),
+            Ok(_) => self.problem(machine, info, head, name, runtime, precision, batch),
+        };
+        let cell = CellSpec {
+            imgsz: imgsz.ok().flatten(),
+            head,
+            batch,
+            device: self.device,
+            threads: self.threads,
+            runtime: runtime.as_ref().ok().cloned().flatten(),
+            provider: self.provider.clone(),
+            ..CellSpec::new(model.clone(), name, precision)
+        };
+        (cell, problem)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that decides whether one cell can run")]
+    fn problem(
+        &self,
+        machine: &Machine<'_>,
+        info: &ModelInfo,
+        head: HeadChoice,
+        name: BackendName,
+        runtime: &Result<Option<RuntimeSpec>, String>,
+        precision: Precision,
+        batch: u32,
+    ) -> Option<Problem> {
+        if let (HeadChoice::None, Some(reason)) = (head, self.no_images) {
+            return Some(Problem::Input(reason.to_owned()));
+        }
+        if let Err(reason) = fits_batch(batch, info) {
+            return Some(Problem::Batch(reason));
+        }
+        if let Err(reason) = runtime {
+            return Some(Problem::Backend(reason.clone()));
+        }
+        if let Err(reason) = fits_device(machine, name, self.device) {
+            return Some(Problem::Input(reason));
+        }
+        backend(name).supports(precision, info, &self.provider).err().map(Problem::Precision)
+    }
+
+    /// What was named and cannot run has failed; what came from `all` or a tier is skipped. A precision that was named
+    /// and that no backend can execute has failed too, wherever the backends came from.
+    fn fates(&self, cells: &mut [CellSpec], problems: Vec<Option<Problem>>) -> Vec<Option<Fate>> {
+        let runs: BTreeSet<(String, Precision)> = cells
+            .iter()
+            .zip(&problems)
+            .filter(|(_, problem)| problem.is_none())
+            .map(|(cell, _)| (cell.model.name.clone(), cell.precision))
+            .collect();
+        let mut fates = Vec::new();
+        for (cell, problem) in cells.iter_mut().zip(problems) {
+            let in_vain = self.precisions_named && !runs.contains(&(cell.model.name.clone(), cell.precision));
+            cell.named = self.backends_named || in_vain;
+            let fate = problem.map(|problem| {
+                let (reason, failed) = match problem {
+                    Problem::Input(reason) => (reason, true),
+                    Problem::Batch(reason) => (reason, self.batches_named),
+                    Problem::Backend(reason) | Problem::Precision(reason) => (reason, cell.named),
+                };
+                cell.named |= failed;
+                Fate { status: if failed { CellStatus::Failed } else { CellStatus::Skipped }, reason }
+            });
+            fates.push(fate);
+        }
+        fates
+    }
+}
+
+/// Whether the device is there at all.
+fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<(), String> {
+    let on_gpu = matches!(name, BackendName::OrtCuda | BackendName::OrtTensorrt);
+    let devices = if on_gpu { machine.gpus } else { 1 };
+    if device < devices {
+        return Ok(());
+    }
+    let plural = if devices == 1 { "device, number 0" } else { "devices, numbered from 0" };
+    Err(format!("--device {device} is not there: {name} has {devices} {plural}"))
+}
+
+fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
+    match info.inputs[0].dims[..] {
+        [Dim::Fixed(n), _, _, _] if n != u64::from(batch) => {
+            Err(format!("its batch is fixed at {n}, so --batch {batch} does not fit; use --batch {n}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A classifier that says so is timed as it is; anything else is looked at when its outputs are there.
+fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
+    let classifier = info.metadata.task.as_deref() == Some("classify");
+    if asked == HeadChoice::Auto && classifier { HeadChoice::None } else { asked }
+}
+
+/// Height and width of a detector's input: asked for, fixed by the file, or what its exporter wrote; else 640.
+fn image_size(asked: &Option<[u32; 2]>, head: HeadChoice, info: &ModelInfo) -> Result<Option<[u32; 2]>, String> {
+    let dims = match &info.inputs[0].dims[..] {
+        [_, _, height, width] => [height, width],
+        _ if head == HeadChoice::None => return Ok(None),
+        _ => {
+            return Err(format!(
+                "takes {}, not one image [N,3,H,W]; use --head none to time it as it is",
+                info.inputs[0]
+            ));
+        }
+    };
+    let fixed = dims.map(|dim| match dim {
+        Dim::Fixed(n) => u32::try_from(*n).ok(),
+        Dim::Named(_) => None,
+    });
+    let default = info.metadata.imgsz.unwrap_or([640, 640]);
+    let mut size = [0; 2];
+    for axis in 0..2 {
+        size[axis] = match (asked.map(|size| size[axis]), fixed[axis]) {
+            (Some(asked), Some(fixed)) if asked != fixed => {
+                return Err(format!(
+                    "its input is fixed at {}x{}, so --imgsz {asked} does not fit; leave it out or export the model anew",
+                    dims[0], dims[1]
+                ));
+            }
+            (_, Some(fixed)) => fixed,
+            (Some(asked), None) => asked,
+            (None, None) => default[axis],
+        };
+    }
+    Ok(Some(size))
+}
+
+/// Cells that differ in their batch are told apart by it.
+fn mark_batches(cells: &mut [CellSpec]) {
+    let several = |cells: &[CellSpec], id: &str| {
+        let batches: BTreeSet<u32> = cells.iter().filter(|cell| cell.id == id).map(|cell| cell.batch).collect();
+        batches.len() > 1
+    };
+    let marked: Vec<bool> = cells.iter().map(|cell| several(cells, &cell.id)).collect();
+    for (cell, _) in cells.iter_mut().zip(marked).filter(|(_, marked)| *marked) {
+        cell.id = format!("{}@b{}", cell.id, cell.batch);
+    }
+}
+
+/// Where two cells would share an id, a short hash of the spec tells them apart; where even that is the same, a number.
+fn make_ids_unique(cells: &mut [CellSpec]) {
+    mark_batches(cells);
+    let counts = |cells: &[CellSpec]| {
+        cells.iter().fold(BTreeMap::<String, u32>::new(), |mut counts, cell| {
+            *counts.entry(cell.id.clone()).or_default() += 1;
+            counts
+        })
+    };
+    let specs_differ = |cells: &[CellSpec], id: &str| {
+        let mut same = cells.iter().filter(|cell| cell.id == id);
+        let first = same.next();
+        same.any(|cell| Some(cell) != first)
+    };
+    for (id, _) in counts(cells).into_iter().filter(|&(_, n)| n > 1) {
+        if specs_differ(cells, &id) {
+            for cell in cells.iter_mut().filter(|cell| cell.id == id) {
+                let spec = serde_json::to_vec(cell).unwrap_or_default();
+                cell.id = format!("{id}@{}", &sha256_hex(&spec)[..6]);
+            }
+        }
+    }
+    for (id, _) in counts(cells).into_iter().filter(|&(_, n)| n > 1) {
+        for (nth, cell) in cells.iter_mut().filter(|cell| cell.id == id).enumerate().skip(1) {
+            cell.id = format!("{id}#{}", nth + 1);
+        }
+    }
+    // Two ids may still share a folder: `a+b` and `a_b`.
+    let mut slugs = BTreeSet::new();
+    for cell in cells {
+        if !slugs.insert(cell.slug()) {
+            cell.id = format!("{}@{}", cell.id, &sha256_hex(cell.id.as_bytes())[..6]);
+            slugs.insert(cell.slug());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Ready-made matrices, cut to what the machine's memory holds.
+
+use prony_types::{BackendName, ModelInfo, ModelSpec, Precision};
+
+use crate::options::Tier;
+
+/// What a tier stands for where no flag says otherwise.
+pub(super) struct Choice {
+    pub(super) backends: Vec<BackendName>,
+    pub(super) precisions: Vec<Precision>,
+    pub(super) batches: Vec<u32>,
+    pub(super) duration_s: Option<f64>,
+    pub(super) limit_s: Option<f64>,
+}
+
+impl Choice {
+    pub(super) fn of(tier: Tier) -> Choice {
+        use Precision::{Bf16, Fp16, Fp32, Int8, Tf32};
+        let backends = BackendName::ALL.to_vec();
+        let core =
+            Choice { backends, precisions: vec![Fp32, Fp16, Int8], batches: vec![1], duration_s: None, limit_s: None };
+        match tier {
+            Tier::Quick => Choice { precisions: vec![Fp32], duration_s: Some(2.0), ..core },
+            Tier::Core => core,
+            Tier::Full => Choice {
+                precisions: vec![Fp32, Tf32, Fp16, Bf16, Int8],
+                batches: vec![1, 4, 8],
+                limit_s: Some(60.0),
+                ..core
+            },
+        }
+    }
+}
+
+/// Host memory of a worker beside its model: the library, its threads, the frames.
+const WORKER_BYTES: u64 = 200 << 20;
+/// Weights in memory: as read, as packed, and while one becomes the other.
+const WEIGHT_COPIES: u64 = 3;
+/// Activations of a detector, in multiples of its input; a coarse figure, from models of this kind.
+const ACTIVATIONS: u64 = 24;
+/// Share of the free memory that workers may take, all of which stay loaded during a run.
+const SHARE: f64 = 0.6;
+
+/// Drops the largest batches until all cells fit into memory together; says what was dropped.
+pub(super) fn fitting(
+    mut batches: Vec<u32>,
+    models: &[&(ModelSpec, ModelInfo)],
+    imgsz: Option<[u32; 2]>,
+    cells_a_batch: u64,
+    available_bytes: Option<u64>,
+) -> (Vec<u32>, Option<String>) {
+    let Some(available) = available_bytes else { return (batches, None) };
+    let need = |batches: &[u32]| -> u64 {
+        let a_model = |(_, info): &(ModelSpec, ModelInfo)| -> u64 {
+            let [height, width] = imgsz.or(info.metadata.imgsz).unwrap_or([640, 640]);
+            let input = u64::from(height) * u64::from(width) * 3 * 4;
+            let fixed = WORKER_BYTES + info.parameters * 4 * WEIGHT_COPIES;
+            batches.iter().map(|&batch| cells_a_batch * (fixed + input * u64::from(batch) * ACTIVATIONS)).sum()
+        };
+        models.iter().map(|model| a_model(model)).sum()
+    };
+    let room = (available as f64 * SHARE) as u64;
+    let asked = need(&batches);
+    let mut dropped = Vec::new();
+    while batches.len() > 1 && need(&batches) > room {
+        dropped.extend(batches.pop());
+    }
+    let mib = |bytes: u64| bytes >> 20;
+    let note = (!dropped.is_empty()).then(|| {
+        let dropped: Vec<String> = dropped.iter().rev().map(ToString::to_string).collect();
+        format!(
+            "batches of {} left out: all cells together would need about {} MiB, {} MiB are free; ask with --batch",
+            dropped.join(" and "),
+            mib(asked),
+            mib(available)
+        )
+    });
+    (batches, note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prony_types::SceneKind;
+
+    #[test]
+    fn a_small_machine_gets_smaller_batches_and_is_told() {
+        let file = prony_model::ModelFile::builtin(SceneKind::Rgb).unwrap();
+        let source = prony_types::ModelSource::Builtin(SceneKind::Rgb);
+        let spec = ModelSpec { name: "m".into(), source, sha256: file.sha256.clone() };
+        let model = (spec, file.info);
+        let fit = |available| fitting(vec![1, 4, 8], &[&model], None, 6, available);
+        assert_eq!(fit(Some(64 << 30)), (vec![1, 4, 8], None));
+        assert_eq!(fit(None).0, [1, 4, 8]);
+        let (batches, note) = fit(Some(4 << 30));
+        assert_eq!(batches, [1]);
+        assert!(note.unwrap().starts_with("batches of 4 and 8 left out"));
+    }
+}

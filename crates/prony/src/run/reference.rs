@@ -1,0 +1,139 @@
+//! Outputs that cells are held against: computed in a process of their own when the clocks have stopped, and kept by model
+//! and frames for the next run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use prony_model::sha256_hex;
+use prony_types::{
+    BackendName, CellSpec, EventKind, InputSpec, Job, PostSpec, Precision, ReferenceJob, ReferenceSpec, WORKER_PROTOCOL,
+};
+
+use super::TICK;
+use super::interrupt::Interrupt;
+use super::worker::{Message, Worker, cause_of_death};
+
+/// Files that the cache keeps; the oldest go first. One is a few megabytes.
+const KEPT: usize = 32;
+
+/// Where references are, and how to make them.
+pub(super) struct References<'a> {
+    pub(super) folder: PathBuf,
+    pub(super) spec: &'a ReferenceSpec,
+    pub(super) input: &'a InputSpec,
+    pub(super) post: PostSpec,
+    pub(super) timeout: Duration,
+    pub(super) interrupt: &'a Interrupt,
+}
+
+impl References<'_> {
+    /// The reference for a cell that was fed with these frames; the reason where there is none.
+    pub(super) fn file(&self, cell: &CellSpec, frames_sha256: &str, log: &Path) -> Result<PathBuf, String> {
+        fs::create_dir_all(&self.folder).map_err(|e| format!("cannot make {}: {e}", self.folder.display()))?;
+        let mut reasons = Vec::new();
+        for candidate in self.candidates(cell) {
+            let file = self.folder.join(format!("{}.ref", self.key(&candidate, frames_sha256)));
+            if prony_bench::reference_by(&file).is_some() {
+                return Ok(file);
+            }
+            match self.compute(&candidate, cell, &file, log) {
+                Ok(()) => {
+                    self.prune(&file);
+                    return Ok(file);
+                }
+                Err(reason) => reasons.push(format!("{}: {reason}", candidate.backend)),
+            }
+            if self.interrupt.asked() {
+                break;
+            }
+        }
+        Err(reasons.join("; "))
+    }
+
+    /// The cell as its own reference: the file in its own precision, on the backend of the plan, else the embedded one.
+    fn candidates(&self, cell: &CellSpec) -> Vec<CellSpec> {
+        let model = self.spec.model.as_ref().unwrap_or(&cell.model);
+        let on = |backend, runtime| CellSpec {
+            imgsz: cell.imgsz,
+            head: cell.head,
+            batch: cell.batch,
+            threads: cell.threads,
+            runtime,
+            ..CellSpec::new(model.clone(), backend, Precision::Native)
+        };
+        let mut candidates = vec![on(self.spec.backend, self.spec.runtime.clone())];
+        if self.spec.backend != BackendName::Rten {
+            candidates.push(on(BackendName::Rten, None));
+        }
+        candidates
+    }
+
+    fn key(&self, candidate: &CellSpec, frames_sha256: &str) -> String {
+        let runtime = candidate.runtime.as_ref().map(|runtime| &runtime.version);
+        let shape = (candidate.imgsz, candidate.batch, candidate.head, &candidate.model.sha256);
+        let whole = (candidate.backend, runtime, shape, &self.post, frames_sha256, crate::version::VERSION);
+        sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32].to_owned()
+    }
+
+    fn compute(&self, candidate: &CellSpec, cell: &CellSpec, file: &Path, log: &Path) -> Result<(), String> {
+        let (sender, messages) = channel();
+        let job = Job::Reference(ReferenceJob {
+            protocol: WORKER_PROTOCOL,
+            cell: candidate.clone(),
+            input: self.input.clone(),
+            frames_of: cell.model.source.clone(),
+            post: self.post,
+            file: std::path::absolute(file).map_err(|e| e.to_string())?,
+            ring_fd: -1,
+        });
+        let mut worker = Worker::spawn(0, job, log, sender).map_err(|e| format!("cannot start a worker: {e:#}"))?;
+        let (mut alive, mut beats) = (Instant::now(), 0);
+        // Leaving this loop in any way drops the worker, which ends it.
+        loop {
+            match messages.recv_timeout(TICK) {
+                Ok(Message::Event { event, .. }) => {
+                    alive = Instant::now();
+                    match event.kind {
+                        EventKind::Referenced { .. } => {
+                            let _ = worker.wait();
+                            return Ok(());
+                        }
+                        EventKind::Failed { message, .. } => return Err(message),
+                        _ => {}
+                    }
+                }
+                Ok(Message::Closed { .. }) => {
+                    let cause = worker.wait().map_or_else(|e| e.to_string(), |status| cause_of_death(status).0);
+                    return Err(format!("its worker {cause}"));
+                }
+                _ => {}
+            }
+            if worker.beats() != beats {
+                (beats, alive) = (worker.beats(), Instant::now());
+            }
+            if self.interrupt.asked() {
+                return Err("interrupted".into());
+            }
+            if alive.elapsed() > self.timeout {
+                return Err("no sign of life; killed (--timeout)".into());
+            }
+        }
+    }
+
+    /// Keeps the cache small. Another run may do the same at once; a file that is gone already is no matter.
+    fn prune(&self, newest: &Path) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let mut files: Vec<_> = entries
+            .flatten()
+            .filter(|entry| entry.path() != newest)
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        files.sort();
+        let surplus = (files.len() + 1).saturating_sub(KEPT);
+        for (_, file) in files.into_iter().take(surplus) {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
