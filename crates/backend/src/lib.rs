@@ -6,6 +6,7 @@ pub mod conformance;
 
 mod error;
 mod fault;
+mod openvino;
 mod precision;
 mod rten;
 mod session;
@@ -44,6 +45,7 @@ pub trait Backend {
 pub fn backend(name: BackendName) -> Box<dyn Backend> {
     match name {
         BackendName::Rten => Box::new(rten::Rten),
+        BackendName::Openvino => Box::new(openvino::Openvino),
         _ => unimplemented!(),
     }
 }

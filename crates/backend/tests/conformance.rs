@@ -1,8 +1,12 @@
 //! Every backend that is there passes every check.
 
-use prony_backend::conformance::Subject;
-use prony_backend::{backend, conformance};
+mod runtimes;
+
+use prony_backend::conformance;
 use prony_types::BackendName;
+
+/// The backends that are put through the checks, where their library is there.
+const BACKENDS: &[BackendName] = &[BackendName::Rten, BackendName::Openvino];
 
 /// Checks that a backend is known not to pass, with the reason. Empty is the goal.
 const EXCUSED: &[(BackendName, &str, &str)] = &[(
@@ -14,8 +18,8 @@ const EXCUSED: &[(BackendName, &str, &str)] = &[(
 #[test]
 fn every_backend_conforms() {
     let mut failures = Vec::new();
-    for &name in &[BackendName::Rten] {
-        let subject = Subject { backend: backend(name), runtime: None };
+    for &name in BACKENDS {
+        let Some(subject) = runtimes::subject(name) else { continue };
         for (check, run) in conformance::CHECKS {
             let excuse = EXCUSED.iter().find(|(who, what, _)| *who == name && what == check);
             match (run(&subject), excuse) {
