@@ -57,14 +57,15 @@ fn open_on(
     inputs: Vec<TensorSpec>,
 ) -> Result<OpenvinoSession, BackendError> {
     let mut model = read(core, spec)?;
-    reshape(&mut model, spec, &inputs)?;
+    let positions = positions(&model, &spec.model.info)?;
+    reshape(&mut model, &spec.model.info, &inputs, &positions)?;
     let device_type = || DeviceType::from(device);
     for (key, value) in properties(device, spec) {
         core.set_property(&device_type(), &key, &value)
             .map_err(|e| unsupported(format!("{device} refuses {} = {value}: {}", key.as_ref(), words(&e))))?;
     }
     let compiled = core.compile_model(&model, device_type()).map_err(|e| load_error(&e))?;
-    OpenvinoSession::new(compiled, device::in_words(core, device), runtime, spec, inputs)
+    OpenvinoSession::new(compiled, device::in_words(core, device), runtime, spec, inputs, &positions)
 }
 
 fn read(core: &mut Core, spec: &SessionSpec<'_>) -> Result<Model, BackendError> {
@@ -79,30 +80,49 @@ fn read(core: &mut Core, spec: &SessionSpec<'_>) -> Result<Model, BackendError> 
     core.read_model_from_file(text, "").map_err(|e| load_error(&e))
 }
 
-/// Decides the free axes. OpenVINO keeps inputs and outputs in the order of the file, and names may be shared by
-/// several tensors (an `Identity` vanishes), so everything goes by position; the numbers of them are held against the
-/// file's.
-fn reshape(model: &mut Model, spec: &SessionSpec<'_>, inputs: &[TensorSpec]) -> Result<(), BackendError> {
-    let info = &spec.model.info;
-    let seen = (model.get_inputs_len(), model.get_outputs_len());
-    let seen = (seen.0.map_err(|e| load_error(&e))?, seen.1.map_err(|e| load_error(&e))?);
-    let declared = (info.inputs.len(), info.outputs.len());
-    if seen != declared {
-        let reason = format!(
-            "it sees {} inputs and {} outputs where the file declares {} and {}",
-            seen.0, seen.1, declared.0, declared.1
-        );
-        return Err(BackendError::Load { backend: NAME, reason });
-    }
-    let mut shapes = Vec::new();
-    for (index, (input, declared)) in inputs.iter().zip(&info.inputs).enumerate() {
-        if declared.dims.iter().any(|dim| matches!(dim, Dim::Named(_))) {
-            let dims: Vec<i64> = input.shape.iter().map(|&n| n as i64).collect();
-            let shape = PartialShape::new_static(dims.len() as i64, &dims).map_err(|e| load_error(&e))?;
-            shapes.push((index, shape));
+/// Where each input of the file is among those of OpenVINO, which leaves out what nothing uses. A port has any one of
+/// its names (an `Identity` gives it the name of an output), so one that is not known goes by its position.
+fn positions(model: &Model, info: &ModelInfo) -> Result<Vec<Option<usize>>, BackendError> {
+    let load = |e| load_error(&e);
+    let (inputs, outputs) = (model.get_inputs_len().map_err(load)?, model.get_outputs_len().map_err(load)?);
+    let mut positions = vec![None; info.inputs.len()];
+    for port in 0..inputs {
+        let name = model.get_input_by_index(port).and_then(|node| node.get_name()).map_err(load)?;
+        let known = info.inputs.iter().position(|input| input.name == name);
+        let index = known.or_else(|| (inputs == info.inputs.len()).then_some(port));
+        match index.and_then(|index| positions.get_mut(index)) {
+            Some(position @ None) => *position = Some(port),
+            _ => {
+                let reason = format!("its input `{name}` is none of the file's");
+                return Err(BackendError::Load { backend: NAME, reason });
+            }
         }
     }
-    let shapes: Vec<(usize, &PartialShape)> = shapes.iter().map(|(index, shape)| (*index, shape)).collect();
+    if outputs != info.outputs.len() {
+        let reason = format!("it sees {outputs} outputs where the file declares {}", info.outputs.len());
+        return Err(BackendError::Load { backend: NAME, reason });
+    }
+    Ok(positions)
+}
+
+/// Decides the free axes.
+fn reshape(
+    model: &mut Model,
+    info: &ModelInfo,
+    inputs: &[TensorSpec],
+    positions: &[Option<usize>],
+) -> Result<(), BackendError> {
+    let mut shapes = Vec::new();
+    for (position, (input, declared)) in positions.iter().zip(inputs.iter().zip(&info.inputs)) {
+        if let Some(port) = position
+            && declared.dims.iter().any(|dim| matches!(dim, Dim::Named(_)))
+        {
+            let dims: Vec<i64> = input.shape.iter().map(|&n| n as i64).collect();
+            let shape = PartialShape::new_static(dims.len() as i64, &dims).map_err(|e| load_error(&e))?;
+            shapes.push((*port, shape));
+        }
+    }
+    let shapes: Vec<(usize, &PartialShape)> = shapes.iter().map(|(port, shape)| (*port, shape)).collect();
     if shapes.is_empty() { Ok(()) } else { model.reshape_by_port_indexes(&shapes).map_err(|e| load_error(&e)) }
 }
 

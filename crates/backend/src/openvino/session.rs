@@ -37,11 +37,12 @@ impl OpenvinoSession {
         runtime: &RuntimeSpec,
         spec: &SessionSpec<'_>,
         inputs: Vec<TensorSpec>,
+        positions: &[Option<usize>],
     ) -> Result<OpenvinoSession, BackendError> {
         let executed = executed(&compiled, spec, &device)?;
         let output_names: Vec<String> = spec.model.info.outputs.iter().map(|t| t.name.clone()).collect();
         let slots = (0..spec.slots.max(1))
-            .map(|_| Slot::new(&mut compiled, &inputs, output_names.len()))
+            .map(|_| Slot::new(&mut compiled, &inputs, positions, output_names.len()))
             .collect::<Result<Vec<_>, _>>()?;
         let threads = answer(&compiled, RwPropertyKey::InferenceNumThreads).and_then(|n| n.parse().ok());
         let record = BackendRecord {
@@ -100,13 +101,20 @@ fn answer(compiled: &CompiledModel, key: RwPropertyKey) -> Option<String> {
 }
 
 impl Slot {
-    fn new(compiled: &mut CompiledModel, specs: &[TensorSpec], outputs: usize) -> Result<Slot, BackendError> {
+    fn new(
+        compiled: &mut CompiledModel,
+        specs: &[TensorSpec],
+        positions: &[Option<usize>],
+        outputs: usize,
+    ) -> Result<Slot, BackendError> {
         let mut request = compiled.create_infer_request().map_err(|e| load_error(&e))?;
         let mut inputs = Vec::with_capacity(specs.len());
-        for (index, spec) in specs.iter().enumerate() {
+        for (spec, position) in specs.iter().zip(positions) {
             let made = tensor::input(spec).map_err(|e| load_error(&e))?;
             let input = made.ok_or_else(|| BackendError::InputType { name: spec.name.clone(), dtype: spec.dtype })?;
-            request.set_input_tensor_by_index(index, &input).map_err(|e| load_error(&e))?;
+            if let Some(port) = position {
+                request.set_input_tensor_by_index(*port, &input).map_err(|e| load_error(&e))?;
+            }
             inputs.push(input);
         }
         let outputs = (0..outputs)
