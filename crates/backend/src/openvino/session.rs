@@ -66,7 +66,9 @@ fn executed(compiled: &CompiledModel, spec: &SessionSpec<'_>, device: &str) -> R
         .map_err(|e| unsupported(format!("{device} does not say its precision: {}", words(&e))))?;
     // A file that brings its own arithmetic is executed as the device can, and the record says how.
     if answered != asked && spec.precision != Precision::Native {
-        let what = format!("asked for {asked}, but this device executes {answered} ({device}); use --precision fp32");
+        let way_out = if precision_of(&spec.model.info) == Precision::Fp32 { "fp32" } else { "native" };
+        let what =
+            format!("asked for {asked}, but this device executes {answered} ({device}); use --precision {way_out}");
         return Err(unsupported(what));
     }
     let word = match &*answered {

@@ -35,10 +35,10 @@ fn find(runtime: RuntimeName) -> Option<RuntimeSpec> {
         .filter(|path| path.is_dir())
         .collect();
     folders.sort_by_key(|folder| version_of(folder).split('.').map(|n| n.parse().unwrap_or(0)).collect::<Vec<u64>>());
-    let newest = folders.iter().rev();
-    newest
-        .filter_map(|folder| Some(RuntimeSpec { library: library_in(folder, runtime)?, version: version_of(folder) }))
-        .next()
+    folders
+        .iter()
+        .rev()
+        .find_map(|folder| Some(RuntimeSpec { library: library_in(folder, runtime)?, version: version_of(folder) }))
 }
 
 fn home() -> Option<PathBuf> {
