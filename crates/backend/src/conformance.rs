@@ -1,7 +1,8 @@
 //! What every backend must do, as checks that any backend can be put through. `tests/conformance.rs` runs them all
 //! on every backend that is there.
 
-use prony_model::onnx::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo};
+use half::f16;
+use prony_model::onnx::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo, dtype};
 use prony_model::{ModelFile, sha256_hex};
 use prony_types::{ModelInfo, Precision, RuntimeSpec, SceneKind, TensorData};
 use prost::Message as _;
@@ -37,6 +38,9 @@ pub const CHECKS: &[Check] = &[
     ("calls in flight do not mix their slots", slots_apart),
     ("outputs stay until the slot's next call", outputs_stay),
     ("an output that is a slice of something larger is whole", sliced_output),
+    ("integer inputs and outputs keep their values", integers),
+    ("half-precision inputs and outputs keep their values", halves),
+    ("an input that nothing uses is still an input", unused_input),
     ("a precision that is not supported is not opened", unsupported_precision),
     ("a device that is not there is refused", no_such_device),
     ("an operator that does not exist is an error", unknown_operator),
@@ -271,6 +275,67 @@ fn sliced_output(subject: &Subject) -> Result<(), String> {
     run(&mut *session, 0)?;
     let want: Vec<f32> = (0..48).filter(|i| i % 16 < 8).map(|i| -(i as f32)).collect();
     expect("slice", &output(&*session, 0, 0)?, &want)
+}
+
+/// ONNX's number for half precision.
+const FLOAT16: i32 = 10;
+
+/// A model that gives back its input, of any element type.
+fn typed_identity(elem_type: i32) -> ModelProto {
+    let typed = |name: &str| {
+        let mut info = ValueInfo::floats(name, &[1, 6]);
+        if let Some(tensor) = info.ty.as_mut().and_then(|ty| ty.tensor.as_mut()) {
+            tensor.elem_type = elem_type;
+        }
+        info
+    };
+    graph(vec![NodeProto::new("Identity", &["x"], &["y"], vec![])], vec![], vec![typed("x")], vec![typed("y")])
+}
+
+fn integers(subject: &Subject) -> Result<(), String> {
+    let model = model_file(&typed_identity(dtype::INT64))?;
+    let mut session = open(subject, &model, 1)?;
+    let value = |i: usize| 1000 * i as i32 - 2500;
+    // A backend that computes in 32 bits says so by its buffer.
+    match session.input(0, 0) {
+        SlotInput::I64(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = i64::from(value(i))),
+        SlotInput::I32(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = value(i)),
+        other => return Err(format!("an i64 input has another buffer: {other:?}")),
+    }
+    run(&mut *session, 0)?;
+    let view = session.output(0, 0);
+    let same = match view.data {
+        TensorData::I64(data) => data.iter().copied().eq((0..6).map(|i| i64::from(value(i)))),
+        TensorData::I32(data) => data.iter().copied().eq((0..6).map(value)),
+        TensorData::F32(_) => false,
+    };
+    if same && view.shape == [1, 6] { Ok(()) } else { Err(format!("{:?} of {:?}", view.data, view.shape)) }
+}
+
+fn halves(subject: &Subject) -> Result<(), String> {
+    let model = model_file(&typed_identity(FLOAT16))?;
+    let mut session = open(subject, &model, 1)?;
+    let value = |i: usize| i as f32 * 0.375 - 1.0;
+    match session.input(0, 0) {
+        SlotInput::F16(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = f16::from_f32(value(i))),
+        other => return Err(format!("an f16 input has another buffer: {other:?}")),
+    }
+    run(&mut *session, 0)?;
+    expect("halves", &output(&*session, 0, 0)?, &(0..6).map(value).collect::<Vec<_>>())
+}
+
+fn unused_input(subject: &Subject) -> Result<(), String> {
+    let model = model_file(&graph(
+        vec![NodeProto::new("Neg", &["b"], &["y"], vec![])],
+        vec![],
+        vec![ValueInfo::floats("a", &[1, 2]), ValueInfo::floats("b", &[1, 2])],
+        vec![ValueInfo::floats("y", &[1, 2])],
+    ))?;
+    let mut session = open(subject, &model, 1)?;
+    fill(&mut *session, 0, 0, |_| 7.0)?;
+    fill(&mut *session, 0, 1, |i| i as f32 + 1.0)?;
+    run(&mut *session, 0)?;
+    expect("negation of the second", &output(&*session, 0, 0)?, &[-1.0, -2.0])
 }
 
 fn unsupported_precision(subject: &Subject) -> Result<(), String> {

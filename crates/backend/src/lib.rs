@@ -8,6 +8,7 @@ mod buffer;
 mod cuda;
 mod error;
 mod fault;
+mod openvino;
 mod ort;
 mod precision;
 mod rten;
@@ -52,7 +53,7 @@ pub fn backend(name: BackendName) -> Box<dyn Backend> {
         BackendName::OrtCpu | BackendName::OrtCuda | BackendName::OrtTensorrt | BackendName::OrtOpenvino => {
             Box::new(ort::Ort(name))
         }
-        BackendName::Openvino => unimplemented!(),
+        BackendName::Openvino => Box::new(openvino::Openvino),
     }
 }
 

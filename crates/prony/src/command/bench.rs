@@ -27,12 +27,17 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let earlier = args.resume.as_deref().map(earlier_run).transpose()?;
     let environment = prony_probe::environment();
     let runtime = |name: prony_types::BackendName| -> Result<Option<prony_types::RuntimeSpec>, String> {
-        if name == prony_types::BackendName::Rten { return Ok(None) }
-        if name == prony_types::BackendName::Openvino { return Err("no openvino".into()) }
+        if name == prony_types::BackendName::Rten {
+            return Ok(None);
+        }
+        if name == prony_types::BackendName::Openvino {
+            return Err("no openvino".into());
+        }
         let library = std::env::var("PRONY_ONNXRUNTIME").map_err(|_| format!("{name}: none"))?;
         Ok(Some(prony_types::RuntimeSpec { library: library.into(), version: "1.31.1".into() }))
     };
-    let machine = crate::resolve::Machine { runtime: &runtime, gpus: 1, mem_available_bytes: environment.mem_available_bytes };
+    let machine =
+        crate::resolve::Machine { runtime: &runtime, gpus: 1, mem_available_bytes: environment.mem_available_bytes };
     let resolved = match &earlier {
         Some((_, record)) => resumed(record, &args.options)?,
         None => {
