@@ -2,10 +2,11 @@
 
 use std::io;
 
+use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, FaultySession, Session, SessionSpec, affinity, backend};
 use prony_types::{
-    Affinity, Command, DType, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, Phase, TensorSpec,
-    WORKER_PROTOCOL,
+    Affinity, Command, DType, DiscoverJob, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, Phase,
+    TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -67,7 +68,8 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
     channel.emit(EventKind::Started { pid: std::process::id(), version: version.to_owned() })?;
     let outcome = match job {
         Job::Measure(job) => measure(&mut channel, &job, host_peak),
-        Job::Discover(_) | Job::Reference(_) => Err(Failure::new(FailureKind::Internal, "not built yet")),
+        Job::Discover(job) => discover(&mut channel, &job),
+        Job::Reference(_) => Err(Failure::new(FailureKind::Internal, "not built yet")),
     };
     match outcome {
         Ok(()) => Ok(true),
@@ -77,6 +79,12 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
             Ok(false)
         }
     }
+}
+
+fn discover(channel: &mut Channel, job: &DiscoverJob) -> Result<(), Failure> {
+    let answer = discovery::answer(job).map_err(|reason| Failure::new(FailureKind::Unsupported, reason))?;
+    let Answer { version, provides, gpus } = answer;
+    Ok(channel.emit(EventKind::Discovered { version, provides, gpus })?)
 }
 
 fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u64>) -> Result<(), Failure> {
