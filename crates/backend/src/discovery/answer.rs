@@ -35,7 +35,7 @@ pub fn answer(job: &DiscoverJob) -> Result<Answer, String> {
     if names::is_program(job.name) {
         return program::ask(job.name, &job.path);
     }
-    let library = Library::open(&job.path)?;
+    let library = Library::of(job.name, &job.path)?;
     match job.name {
         RuntimeName::Onnxruntime => onnxruntime::ask(&library),
         RuntimeName::Openvino => openvino::ask(&library),

@@ -147,6 +147,7 @@ impl Places {
                 "/usr/lib/aarch64-linux-gnu/tegra",
                 "/usr/lib/wsl/lib",
                 "/usr/local/nvidia/lib64",
+                "/usr/local/nvidia/lib",
             ],
             _ => &[
                 "/usr/lib/aarch64-linux-gnu/nvidia",

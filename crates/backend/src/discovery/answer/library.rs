@@ -5,15 +5,25 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+use prony_types::RuntimeName;
+
+use super::names;
 
 /// An open library.
 pub(super) struct Library {
     handle: ManuallyDrop<Handle>,
     /// Its file.
     pub(super) path: PathBuf,
+    /// The name that such a library usually has.
+    usual: &'static str,
 }
 
 impl Library {
+    /// Opens what should be a runtime.
+    pub(super) fn of(name: RuntimeName, path: &Path) -> Result<Library, String> {
+        Ok(Library { usual: names::file_name(name), ..Library::open(path)? })
+    }
+
     /// Opens a file, or what the loader finds under a name. The error is the loader's own text, which names the
     /// dependency that is missing.
     #[expect(unsafe_code, reason = "opening a library runs its initialisers")]
@@ -24,7 +34,7 @@ impl Library {
             let text = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             text.trim_end_matches(": No such file or directory").to_owned()
         })?;
-        Ok(Library { handle: ManuallyDrop::new(handle), path: path.to_owned() })
+        Ok(Library { handle: ManuallyDrop::new(handle), path: path.to_owned(), usual: "what was asked for" })
     }
 
     /// A function of the library.
@@ -35,14 +45,8 @@ impl Library {
     pub(super) unsafe fn function<F: Copy>(&self, symbol: &str) -> Result<F, String> {
         // SAFETY: the caller vouches for the type; the library is never closed, so the copy stays good.
         let found = unsafe { self.handle.get::<F>(symbol) };
-        found.map(|pointer| *pointer).map_err(|_| self.lacks(symbol))
-    }
-
-    /// Why a library without this symbol is not what it is called.
-    fn lacks(&self, symbol: &str) -> String {
-        let file = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let stem = file.split_once(".so").map_or(&*file, |(stem, _)| stem);
-        format!("does not export {symbol}, so it is not {stem}")
+        let stem = self.usual.split(".so").next().unwrap_or(self.usual);
+        found.map(|pointer| *pointer).map_err(|_| format!("does not export {symbol}, so it is not {stem}"))
     }
 }
 

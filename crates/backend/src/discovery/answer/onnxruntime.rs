@@ -101,7 +101,61 @@ fn check_provider(library: &Path, provider: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+    use std::{fs, process};
+
     use super::*;
+
+    /// Compiles a library from C into a folder.
+    fn compile(folder: &Path, file: &str, source: &str, more: &[&str]) -> PathBuf {
+        let c = folder.join("source.c");
+        fs::write(&c, source).unwrap();
+        let mut gcc = process::Command::new("gcc");
+        gcc.args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o", file]).arg(&c).args(more).current_dir(folder);
+        let output = gcc.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder.join(file)
+    }
+
+    /// A library in C that says it has these providers.
+    fn stub(folder: &Path) -> PathBuf {
+        let index = std::mem::offset_of!(OrtApi, GetAvailableProviders) / size_of::<usize>();
+        let source = format!(
+            r#"
+            static char *names[] = {{"TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"}};
+            static void *nothing(void) {{ return 0; }}
+            static void *providers(char ***out, int *count) {{ *out = names; *count = 3; return 0; }}
+            static void *table[1000] = {{ [0 ... 999] = nothing, [{index}] = providers }};
+            static const void *api(unsigned version) {{ return version == 17 ? table : 0; }}
+            static const char *version(void) {{ return "1.20.1"; }}
+            static const void *base[] = {{ api, version }};
+            const void *OrtGetApiBase(void) {{ return base; }}"#
+        );
+        compile(folder, "libonnxruntime.so", &source, &[])
+    }
+
+    #[test]
+    fn a_provider_is_checked_by_what_it_needs_and_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = fs::canonicalize(dir.path()).unwrap();
+        let library = stub(&folder);
+        compile(&folder, SHARED, "int shared;", &[]);
+        let needed = "libprony_test_dependency.so.12";
+        compile(&folder, needed, "int needed;", &[&format!("-Wl,-soname,{needed}")]);
+        let crash = "#include <stdlib.h>\n__attribute__((constructor)) static void begin(void) { abort(); }";
+        let link = format!("-l:{needed}");
+        compile(&folder, "libonnxruntime_providers_cuda.so", crash, &["-L.", &link]);
+        let provides = || ask(&Library::open(&library).unwrap()).unwrap().provides;
+
+        // The dependency is beside it, but nothing tells the loader to look there.
+        let unresolved = format!("CUDA ({needed}: cannot open shared object file)");
+        let no_tensorrt = "Tensorrt (libonnxruntime_providers_tensorrt.so is not beside it)";
+        assert_eq!(provides(), [no_tensorrt, &unresolved, "CPU"]);
+        compile(&folder, "libonnxruntime_providers_cuda.so", crash, &["-L.", &link, "-Wl,-rpath,$ORIGIN"]);
+        assert_eq!(provides(), [no_tensorrt, "CUDA", "CPU"]);
+        fs::write(folder.join("libonnxruntime_providers_cuda.so"), "text\n").unwrap();
+        assert_eq!(provides()[1], "CUDA (libonnxruntime_providers_cuda.so: a text file, not a library)");
+    }
 
     #[test]
     fn versions_below_the_floor_are_refused() {
