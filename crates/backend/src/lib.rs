@@ -3,6 +3,7 @@
 
 pub mod affinity;
 pub mod conformance;
+pub mod discovery;
 
 mod buffer;
 mod cuda;

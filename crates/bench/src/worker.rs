@@ -3,9 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_types::{
-    Affinity, CellSpec, Command, DType, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, ModelSource,
+    Affinity, CellSpec, Command, DType, DiscoverJob, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, ModelSource,
     Phase, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
@@ -68,7 +69,7 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
     let outcome = match job {
         Job::Measure(job) => measure(&mut channel, &job, host_peak),
         Job::Reference(job) => reference(&mut channel, job),
-        Job::Discover(_) => Err(Failure::new(FailureKind::Internal, "not built yet")),
+        Job::Discover(job) => discover(&mut channel, &job),
     };
     match outcome {
         Ok(()) => Ok(true),
@@ -78,6 +79,13 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
             Ok(false)
         }
     }
+}
+
+fn discover(channel: &mut Channel, job: &DiscoverJob) -> Result<(), Failure> {
+    same_protocol(job.protocol)?;
+    let answer = discovery::answer(job).map_err(|reason| Failure::new(FailureKind::Unsupported, reason))?;
+    let Answer { version, provides, gpus } = answer;
+    Ok(channel.emit(EventKind::Discovered { version, provides, gpus })?)
 }
 
 fn same_protocol(protocol: u32) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod discover;
 mod options;
 mod resolve;
 mod run;

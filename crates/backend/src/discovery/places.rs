@@ -1,0 +1,240 @@
+//! Everything that decides where runtimes are looked for, and the folders that follow from it, in order.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use prony_types::RuntimeName;
+
+use super::names::{self, natural};
+
+/// What decides where to look. Made from the environment, or in a test from a tree of its own.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// What stands for `/`.
+    pub root: PathBuf,
+    /// Prony's own folder; runtimes lie in `runtimes` below it.
+    pub home: PathBuf,
+    /// Paths that a flag or the plan gave.
+    pub explicit: Vec<(RuntimeName, PathBuf)>,
+    /// The folder of this very binary.
+    pub binary: Option<PathBuf>,
+    /// The current folder.
+    pub current: Option<PathBuf>,
+    /// The environment.
+    pub variables: BTreeMap<OsString, OsString>,
+}
+
+/// A folder, or several by a pattern with `*` in it, and the word for having found something there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) found_by: &'static str,
+    pub(super) pattern: PathBuf,
+}
+
+impl Places {
+    /// The places of this machine and this environment.
+    pub fn here(home: &Path, explicit: &[(RuntimeName, PathBuf)]) -> Places {
+        Places {
+            root: PathBuf::from("/"),
+            home: home.to_owned(),
+            explicit: explicit.to_vec(),
+            binary: std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned)),
+            current: std::env::current_dir().ok(),
+            variables: std::env::vars_os().collect(),
+        }
+    }
+
+    /// A variable that is set to something.
+    pub(super) fn variable(&self, name: &str) -> Option<&OsString> {
+        self.variables.get(std::ffi::OsStr::new(name)).filter(|value| !value.is_empty())
+    }
+
+    /// A folder that a variable names.
+    pub(super) fn folder_in(&self, variable: &str) -> Option<PathBuf> {
+        self.variable(variable).map(PathBuf::from)
+    }
+
+    /// Folders of a variable like `PATH`.
+    pub(super) fn folders_in(&self, variable: &str) -> Vec<PathBuf> {
+        let value = self.variable(variable);
+        value.map(|value| std::env::split_paths(value).filter(|path| path.is_absolute()).collect()).unwrap_or_default()
+    }
+
+    /// A well-known folder.
+    pub(super) fn at(&self, absolute: &str) -> PathBuf {
+        self.root.join(absolute.trim_start_matches('/'))
+    }
+
+    /// Where a runtime may lie, apart from where someone pointed and Prony's own folder. First wins.
+    pub(super) fn folders(&self, name: RuntimeName) -> Vec<Place> {
+        let mut places = Vec::new();
+        let mut add = |found_by, patterns: Vec<PathBuf>| {
+            places.extend(patterns.into_iter().map(|pattern| Place { found_by, pattern }));
+        };
+        add("beside prony", self.binary.iter().flat_map(|folder| [folder.clone(), folder.join("lib")]).collect());
+        let (subfolders, patterns) = if names::is_program(name) {
+            add("PATH", self.folders_in("PATH"));
+            (["bin"].as_slice(), self.vendor_programs(name))
+        } else {
+            add("LD_LIBRARY_PATH", self.folders_in("LD_LIBRARY_PATH"));
+            add("loader", self.loader());
+            (["lib", "lib64"].as_slice(), self.vendor_libraries(name))
+        };
+        add("vendor's folder", patterns);
+        if is_tensorrt(name) {
+            for variable in ["TENSORRT_HOME", "TENSORRT_ROOT", "TRT_HOME"] {
+                let homes = self.folder_in(variable);
+                let inside = |home: PathBuf| {
+                    let targets = home.join("targets/*").join(subfolders[0]);
+                    subfolders.iter().map(|folder| home.join(folder)).chain([targets]).collect::<Vec<_>>()
+                };
+                add(variable, homes.map(inside).unwrap_or_default());
+            }
+        }
+        if let Some(conda) = self.folder_in("CONDA_PREFIX") {
+            add("conda", vec![conda.join(subfolders[0])]);
+        }
+        let above = self.current.iter().flat_map(|current| current.ancestors());
+        let pixi = above.filter(|folder| folder.join(".pixi/envs").is_dir());
+        add("pixi", pixi.map(|folder| folder.join(".pixi/envs/*").join(subfolders[0])).collect());
+        add("python", self.python_folders(name));
+        places
+    }
+
+    /// Every folder that exists here and may hold libraries that other libraries need, whether the loader knows it or
+    /// not.
+    pub fn library_folders(&self) -> Vec<PathBuf> {
+        let names = [RuntimeName::Cudart, RuntimeName::Nvinfer, RuntimeName::Openvino];
+        let places = names.iter().flat_map(|&name| self.folders(name));
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for folder in places.flat_map(|place| expand(&place.pattern)) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+
+    /// Folders that the system's loader searches.
+    fn loader(&self) -> Vec<PathBuf> {
+        let mut files = vec![self.at("/etc/ld.so.conf")];
+        files.extend(expand(&self.at("/etc/ld.so.conf.d/*.conf")).into_iter().rev());
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for text in files.iter().filter_map(|file| fs::read_to_string(file).ok()) {
+            // Lines are folders, comments and `include`s; the included files are read above.
+            folders.extend(text.lines().map(str::trim).filter(|line| line.starts_with('/')).map(|line| self.at(line)));
+        }
+        let triple = multiarch();
+        for folder in ["/usr/local/lib", "/usr/lib", "/lib"] {
+            folders.push(self.at(folder).join(&triple));
+            folders.push(self.at(folder));
+        }
+        folders.extend([self.at("/usr/lib64"), self.at("/lib64")]);
+        let mut seen = std::collections::BTreeSet::new();
+        folders.retain(|folder| seen.insert(folder.clone()));
+        folders
+    }
+
+    /// Where JetPack, CUDA, TensorRT and OpenVINO put libraries that the loader may not know.
+    fn vendor_libraries(&self, name: RuntimeName) -> Vec<PathBuf> {
+        let patterns: &[&str] = match name {
+            RuntimeName::Onnxruntime => &["/opt/onnxruntime*/lib", "/usr/local/onnxruntime*/lib"],
+            RuntimeName::Openvino => &["/opt/intel/openvino*/runtime/lib/*"],
+            RuntimeName::Cuda | RuntimeName::Nvml => &[
+                "/usr/lib/aarch64-linux-gnu/nvidia",
+                "/usr/lib/aarch64-linux-gnu/tegra",
+                "/usr/lib/wsl/lib",
+                "/usr/local/nvidia/lib64",
+                "/usr/local/nvidia/lib",
+            ],
+            _ => &[
+                "/usr/lib/aarch64-linux-gnu/nvidia",
+                "/usr/lib/aarch64-linux-gnu/tegra",
+                "/usr/local/cuda*/lib64",
+                "/usr/local/cuda*/targets/*/lib",
+                "/usr/local/tensorrt*/lib",
+                "/usr/src/tensorrt/lib",
+                "/opt/tensorrt*/lib",
+                "/opt/nvidia/lib",
+                "/opt/nvidia/*/lib",
+            ],
+        };
+        patterns.iter().map(|pattern| self.at(pattern)).collect()
+    }
+
+    fn vendor_programs(&self, name: RuntimeName) -> Vec<PathBuf> {
+        let patterns: &[&str] = match name {
+            RuntimeName::Trtexec => &[
+                "/usr/src/tensorrt/bin",
+                "/usr/local/tensorrt*/bin",
+                "/opt/tensorrt*/bin",
+                "/opt/nvidia/*/bin",
+                "/usr/local/cuda*/bin",
+            ],
+            _ => &[],
+        };
+        patterns.iter().map(|pattern| self.at(pattern)).collect()
+    }
+
+    fn python_folders(&self, name: RuntimeName) -> Vec<PathBuf> {
+        let inside: &[&str] = match name {
+            RuntimeName::Onnxruntime => &["onnxruntime/capi"],
+            RuntimeName::Openvino => &["openvino/libs"],
+            RuntimeName::Nvinfer | RuntimeName::Nvonnxparser | RuntimeName::NvinferPlugin => &["tensorrt_libs"],
+            RuntimeName::NvinferLean => &["tensorrt_lean_libs", "tensorrt_libs"],
+            RuntimeName::Cudart | RuntimeName::Cudnn => &["nvidia/*/lib"],
+            RuntimeName::Ffmpeg => &["imageio_ffmpeg/binaries"],
+            RuntimeName::Cuda | RuntimeName::Nvml | RuntimeName::Trtexec | RuntimeName::Gstreamer => &[],
+        };
+        let sites = if inside.is_empty() { Vec::new() } else { self.site_patterns() };
+        sites.iter().flat_map(|site| inside.iter().map(move |folder| site.join(folder))).collect()
+    }
+}
+
+const fn is_tensorrt(name: RuntimeName) -> bool {
+    matches!(
+        name,
+        RuntimeName::Nvinfer
+            | RuntimeName::Nvonnxparser
+            | RuntimeName::NvinferPlugin
+            | RuntimeName::NvinferLean
+            | RuntimeName::Trtexec
+    )
+}
+
+/// The name that Debian gives this architecture's folders.
+fn multiarch() -> String {
+    format!("{}-linux-gnu", std::env::consts::ARCH)
+}
+
+/// The folders and files behind a pattern, the highest number first. A `*` stands for anything within one name.
+pub(super) fn expand(pattern: &Path) -> Vec<PathBuf> {
+    let mut paths = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let part = component.as_os_str();
+        let Some((before, after)) = part.to_str().and_then(|part| part.split_once('*')) else {
+            paths.iter_mut().for_each(|path| path.push(part));
+            continue;
+        };
+        let inside = |path: &PathBuf| {
+            let mut names: Vec<String> = list(path)
+                .into_iter()
+                .filter(|name| name.len() >= before.len() + after.len() && !name.starts_with('.'))
+                .filter(|name| name.starts_with(before) && name.ends_with(after))
+                .collect();
+            names.sort_by(|a, b| natural(b, a));
+            names.into_iter().map(|name| path.join(name)).collect::<Vec<_>>()
+        };
+        paths = paths.iter().flat_map(inside).collect();
+    }
+    paths.retain(|path| path.exists());
+    paths
+}
+
+/// The names in a folder; none where it cannot be read.
+pub(super) fn list(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}

@@ -1,0 +1,132 @@
+//! What runtimes this machine has. Files are found and looked at here; a child of this very binary opens each of them,
+//! so that one that crashes is a finding and not an end.
+#![allow(dead_code, unused_imports, reason = "the verbs that ask are not wired to it yet")]
+
+mod child;
+mod choose;
+mod remedy;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prony_backend::discovery::{self, Answer, Candidate, Places};
+use prony_types::{GpuRecord, RuntimeName, RuntimeRecord, RuntimeState};
+
+pub(crate) use self::choose::choose;
+
+/// Children at a time: opening a library is reading a disk more than computing.
+const AT_ONCE: usize = 8;
+
+/// What is there, and what is not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Found {
+    /// Every copy of every runtime, in the order in which they would be used, and a line for each that is missing.
+    pub(crate) runtimes: Vec<RuntimeRecord>,
+    /// The GPUs that the driver sees.
+    pub(crate) gpus: Vec<GpuRecord>,
+    /// Version of the GPU driver.
+    pub(crate) driver: Option<String>,
+}
+
+/// Searches this machine. Takes about as long as the slowest library takes to open.
+pub(crate) fn discover(home: &Path, explicit: &[(RuntimeName, PathBuf)]) -> anyhow::Result<Found> {
+    Ok(search(&std::env::current_exe()?, &Places::here(home, explicit)))
+}
+
+/// Searches the given places with the given binary as the child.
+fn search(binary: &Path, places: &Places) -> Found {
+    let candidates = discovery::candidates(places);
+    let answers = ask_all(binary, &candidates);
+    let mut found = Found { driver: module_version(), ..Found::default() };
+    let mut findings: Vec<(Candidate, Result<Answer, String>)> = candidates.into_iter().zip(answers).collect();
+    for &name in RuntimeName::ALL {
+        let (mine, others) = findings.into_iter().partition(|(candidate, _)| candidate.name == name);
+        findings = others;
+        if Vec::is_empty(&mine) {
+            found.runtimes.push(missing(places, name));
+        }
+        for (candidate, answer) in mine {
+            found.take(places, &candidate, answer);
+        }
+    }
+    found
+}
+
+impl Found {
+    fn take(&mut self, places: &Places, candidate: &Candidate, answer: Result<Answer, String>) {
+        let mut record = RuntimeRecord {
+            name: candidate.name,
+            state: RuntimeState::Broken,
+            path: Some(candidate.path.display().to_string()),
+            found_by: Some(candidate.found_by.clone()),
+            version: None,
+            provides: Vec::new(),
+            reason: None,
+            looked: Vec::new(),
+            remedy: None,
+        };
+        match answer {
+            Ok(answer) => {
+                record.state = RuntimeState::Ready;
+                record.version = answer.version;
+                record.provides = answer.provides;
+                if self.gpus.is_empty() {
+                    self.gpus = answer.gpus;
+                }
+                if candidate.name == RuntimeName::Nvml {
+                    self.driver = record.version.clone().or_else(|| self.driver.take());
+                }
+                let reasons = record.provides.iter().find_map(|entry| discovery::provided(entry).1);
+                record.remedy = reasons.and_then(|reason| remedy::for_dependency(places, reason));
+            }
+            Err(reason) => {
+                record.remedy = Some(remedy::for_broken(places, candidate, &reason));
+                record.reason = Some(reason);
+            }
+        }
+        self.runtimes.push(record);
+    }
+}
+
+fn missing(places: &Places, name: RuntimeName) -> RuntimeRecord {
+    RuntimeRecord {
+        name,
+        state: RuntimeState::Missing,
+        path: None,
+        found_by: None,
+        version: None,
+        provides: Vec::new(),
+        reason: None,
+        looked: discovery::looked(places, name),
+        remedy: Some(remedy::for_missing(name).to_owned()),
+    }
+}
+
+/// Has every candidate that may be opened answer, a few at a time; the answers are in the order of the candidates.
+fn ask_all(binary: &Path, candidates: &[Candidate]) -> Vec<Result<Answer, String>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut answers = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(candidate) = candidates.get(index) else { return answers };
+            let answer = candidate.verdict.clone().and_then(|()| child::ask(binary, candidate.name, &candidate.path));
+            answers.push((index, answer));
+        }
+    };
+    let mut answers: Vec<(usize, Result<Answer, String>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE.min(candidates.len())).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+    });
+    answers.sort_by_key(|(index, _)| *index);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// The driver's version by the kernel's word, where NVML has none to say.
+fn module_version() -> Option<String> {
+    std::fs::read_to_string("/sys/module/nvidia/version").ok().map(|version| version.trim().to_owned())
+}
+
+#[cfg(test)]
+#[path = "discover/discover_tests.rs"]
+mod tests;

@@ -1,0 +1,115 @@
+//! Which library a backend is executed with, or the one line why none will do.
+
+use std::path::PathBuf;
+
+use prony_backend::discovery::{is_explicit, provided};
+use prony_types::{BackendName, RuntimeName, RuntimeRecord, RuntimeSpec, RuntimeState};
+
+use super::Found;
+use super::remedy;
+
+/// The library for a backend; `None` for the embedded engine, which needs none. The error is one line: what is
+/// missing, and what would help.
+pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<RuntimeSpec>, String> {
+    let Some((name, provider)) = prony_backend::needs(backend) else { return Ok(None) };
+    let copies = considered(found, name);
+    let usable = copies.iter().find(|copy| copy.state == RuntimeState::Ready && usable(copy, provider));
+    match usable.and_then(|copy| spec(copy)) {
+        Some(spec) => gpu_for(found, backend).map(|()| Some(spec)),
+        None => Err(format!("{backend}: {}", complaint(backend, name, provider, &copies))),
+    }
+}
+
+/// The copies that come into question. Where someone pointed at one, nothing else will do: to use another in silence
+/// would be to measure what was not asked for.
+fn considered(found: &Found, name: RuntimeName) -> Vec<&RuntimeRecord> {
+    let copies = found.runtimes.iter().filter(|record| record.name == name && record.state != RuntimeState::Missing);
+    let copies: Vec<&RuntimeRecord> = copies.collect();
+    let pointed_by = copies.iter().filter_map(|copy| copy.found_by.as_deref()).find(|by| is_explicit(by));
+    match pointed_by {
+        Some(by) => copies.into_iter().filter(|copy| copy.found_by.as_deref() == Some(by)).collect(),
+        None => copies,
+    }
+}
+
+fn usable(copy: &RuntimeRecord, provider: Option<&str>) -> bool {
+    provider.is_none_or(|provider| copy.provides.iter().any(|entry| provided(entry) == (provider, None)))
+}
+
+fn spec(copy: &RuntimeRecord) -> Option<RuntimeSpec> {
+    Some(RuntimeSpec { library: PathBuf::from(copy.path.as_ref()?), version: copy.version.clone().unwrap_or_default() })
+}
+
+/// Why none of the copies will do, by the one that comes nearest.
+fn complaint(backend: BackendName, name: RuntimeName, provider: Option<&str>, copies: &[&RuntimeRecord]) -> String {
+    let install = install_for(backend, name);
+    let path = |copy: &RuntimeRecord| copy.path.clone().unwrap_or_default();
+    let unusable = copies.iter().find_map(|copy| {
+        let reason = copy.provides.iter().map(|entry| provided(entry)).find(|(name, _)| Some(*name) == provider)?.1?;
+        Some((copy, reason))
+    });
+    if let (Some((copy, reason)), Some(provider)) = (unusable, provider) {
+        let file = format!("libonnxruntime_providers_{}.so", provider.to_lowercase());
+        let remedy = copy.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        return match reason.starts_with("libonnxruntime_providers") {
+            true => format!("{}: {reason}; {install}", path(copy)),
+            false => format!("{}: {file} cannot be opened: {reason}{remedy}", path(copy)),
+        };
+    }
+    if let (Some(copy), Some(provider)) = (copies.iter().find(|copy| copy.state == RuntimeState::Ready), provider) {
+        let has: Vec<&str> = copy.provides.iter().map(|entry| provided(entry).0).collect();
+        let version = copy.version.as_deref().unwrap_or("of unknown version");
+        let has = has.join(", ");
+        return format!("provider {provider} is not in this build: {} ({version}) has {has}; {install}", path(copy));
+    }
+    if let Some(copy) = copies.first() {
+        let reason = copy.reason.as_deref().unwrap_or("cannot be used");
+        let remedy = copy.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        return format!("{}: {reason}{remedy}", path(copy));
+    }
+    format!("no {} here; {install}", title(name))
+}
+
+/// The NVIDIA providers load without a GPU, and fail at the first session.
+fn gpu_for(found: &Found, backend: BackendName) -> Result<(), String> {
+    if !matches!(backend, BackendName::OrtCuda | BackendName::OrtTensorrt) || !found.gpus.is_empty() {
+        return Ok(());
+    }
+    let driver = found.runtimes.iter().find(|record| record.name == RuntimeName::Cuda);
+    let why = match driver {
+        Some(RuntimeRecord { state: RuntimeState::Broken, path, reason, remedy, .. }) => {
+            let path = path.as_deref().unwrap_or("libcuda.so.1");
+            let reason = reason.as_deref().unwrap_or("cannot be used");
+            let remedy = remedy.as_deref().unwrap_or("install the driver");
+            format!("{path}: {reason}; {remedy}")
+        }
+        _ => format!("libcuda.so.1 not found; {}", remedy::for_missing(RuntimeName::Cuda)),
+    };
+    Err(format!("{backend}: no NVIDIA GPU: {why}"))
+}
+
+fn install_for(backend: BackendName, name: RuntimeName) -> String {
+    match (backend, name) {
+        (BackendName::OrtCuda | BackendName::OrtTensorrt, _) => {
+            "run `prony runtime install onnxruntime-gpu`".to_owned()
+        }
+        (BackendName::OrtOpenvino, _) => {
+            "install the Python package onnxruntime-openvino, or set PRONY_ONNXRUNTIME to a build that has it"
+                .to_owned()
+        }
+        (_, RuntimeName::Onnxruntime) => "run `prony runtime install onnxruntime`".to_owned(),
+        _ => remedy::for_missing(name).to_owned(),
+    }
+}
+
+const fn title(name: RuntimeName) -> &'static str {
+    match name {
+        RuntimeName::Onnxruntime => "ONNX Runtime",
+        RuntimeName::Openvino => "OpenVINO",
+        other => other.name(),
+    }
+}
+
+#[cfg(test)]
+#[path = "choose_tests.rs"]
+mod tests;

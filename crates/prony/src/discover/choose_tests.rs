@@ -1,0 +1,156 @@
+use prony_types::GpuRecord;
+
+use super::*;
+
+fn record(name: RuntimeName, state: RuntimeState) -> RuntimeRecord {
+    RuntimeRecord {
+        name,
+        state,
+        path: None,
+        found_by: None,
+        version: None,
+        provides: Vec::new(),
+        reason: None,
+        looked: Vec::new(),
+        remedy: None,
+    }
+}
+
+fn ready(path: &str, version: &str, provides: &[&str]) -> RuntimeRecord {
+    RuntimeRecord {
+        path: Some(path.to_owned()),
+        found_by: Some("loader".to_owned()),
+        version: Some(version.to_owned()),
+        provides: provides.iter().map(ToString::to_string).collect(),
+        ..record(RuntimeName::Onnxruntime, RuntimeState::Ready)
+    }
+}
+
+fn broken(name: RuntimeName, path: &str, reason: &str) -> RuntimeRecord {
+    RuntimeRecord {
+        path: Some(path.to_owned()),
+        found_by: Some("loader".to_owned()),
+        reason: Some(reason.to_owned()),
+        ..record(name, RuntimeState::Broken)
+    }
+}
+
+fn pointed_at(by: &str, record: RuntimeRecord) -> RuntimeRecord {
+    RuntimeRecord { found_by: Some(by.to_owned()), ..record }
+}
+
+fn found(runtimes: Vec<RuntimeRecord>) -> Found {
+    Found { runtimes, ..Found::default() }
+}
+
+fn library(found: &Found, backend: BackendName) -> String {
+    choose(found, backend).unwrap().unwrap().library.display().to_string()
+}
+
+fn refusal(found: &Found, backend: BackendName) -> String {
+    choose(found, backend).unwrap_err()
+}
+
+#[test]
+fn the_embedded_engine_needs_nothing() {
+    assert_eq!(choose(&Found::default(), BackendName::Rten), Ok(None));
+}
+
+#[test]
+fn the_first_copy_with_the_provider_is_used() {
+    let mut found = found(vec![
+        broken(RuntimeName::Onnxruntime, "/a", "a text file, not a library"),
+        ready("/b", "1.31.1", &["CPU"]),
+        ready("/c", "1.23.2", &["CUDA", "CPU"]),
+    ]);
+    found.gpus.push(GpuRecord::default());
+    let spec = RuntimeSpec { library: PathBuf::from("/b"), version: "1.31.1".to_owned() };
+    assert_eq!(choose(&found, BackendName::OrtCpu), Ok(Some(spec)));
+    assert_eq!(library(&found, BackendName::OrtCuda), "/c");
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_way_to_get_it() {
+    let nothing = found(vec![record(RuntimeName::Onnxruntime, RuntimeState::Missing)]);
+    assert_eq!(
+        refusal(&nothing, BackendName::OrtCuda),
+        "ort-cuda: no ONNX Runtime here; run `prony runtime install onnxruntime-gpu`"
+    );
+    assert_eq!(
+        refusal(&nothing, BackendName::OrtCpu),
+        "ort-cpu: no ONNX Runtime here; run `prony runtime install onnxruntime`"
+    );
+    assert_eq!(
+        refusal(&nothing, BackendName::Openvino),
+        "openvino: no OpenVINO here; run `prony runtime install openvino`"
+    );
+}
+
+#[test]
+fn a_provider_that_is_not_in_the_build_is_named() {
+    let found = found(vec![ready("/b", "1.31.1", &["CPU"])]);
+    assert_eq!(
+        refusal(&found, BackendName::OrtCuda),
+        "ort-cuda: provider CUDA is not in this build: /b (1.31.1) has CPU; run `prony runtime install onnxruntime-gpu`"
+    );
+}
+
+#[test]
+fn a_provider_that_cannot_be_opened_is_named_with_what_it_lacks() {
+    let entry = "CUDA (libcublasLt.so.12: cannot open shared object file)";
+    let mut copy = ready("/c", "1.23.2", &[entry, "CPU"]);
+    copy.remedy = Some("install the libraries of CUDA 12".to_owned());
+    let absent = ready("/b", "1.31.1", &["CPU"]);
+    let both = found(vec![absent, copy]);
+    assert_eq!(
+        refusal(&both, BackendName::OrtCuda),
+        "ort-cuda: /c: libonnxruntime_providers_cuda.so cannot be opened: libcublasLt.so.12: cannot open shared object \
+         file; install the libraries of CUDA 12"
+    );
+    assert_eq!(library(&both, BackendName::OrtCpu), "/b");
+    let alone = "Tensorrt (libonnxruntime_providers_tensorrt.so is not beside it)";
+    let refusal = refusal(&found(vec![ready("/c", "1.23.2", &[alone, "CPU"])]), BackendName::OrtTensorrt);
+    assert!(
+        refusal.starts_with("ort-tensorrt: /c: libonnxruntime_providers_tensorrt.so is not beside it; "),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_broken_copy_gives_its_reason() {
+    let mut copy = broken(RuntimeName::Onnxruntime, "/a", "built for aarch64, this machine is x86_64");
+    copy.remedy = Some("remove it".to_owned());
+    assert_eq!(
+        refusal(&found(vec![copy]), BackendName::OrtCpu),
+        "ort-cpu: /a: built for aarch64, this machine is x86_64; remove it"
+    );
+}
+
+#[test]
+fn what_someone_pointed_at_is_not_replaced_in_silence() {
+    let copies = vec![
+        pointed_at("PRONY_ONNXRUNTIME", broken(RuntimeName::Onnxruntime, "/a", "does not exist")),
+        pointed_at("ORT_DYLIB_PATH", ready("/other", "1.30.0", &["CPU"])),
+        ready("/b", "1.31.1", &["CUDA", "CPU"]),
+    ];
+    let mut found = found(copies);
+    found.gpus.push(GpuRecord::default());
+    assert_eq!(refusal(&found, BackendName::OrtCpu), "ort-cpu: /a: does not exist");
+    found.runtimes[0] = pointed_at("PRONY_ONNXRUNTIME", ready("/a", "1.20.0", &["CPU"]));
+    assert_eq!(library(&found, BackendName::OrtCpu), "/a");
+    let refusal = refusal(&found, BackendName::OrtCuda);
+    assert!(refusal.contains("provider CUDA is not in this build: /a (1.20.0) has CPU"), "{refusal}");
+}
+
+#[test]
+fn a_provider_without_a_gpu_is_refused() {
+    let copy = ready("/c", "1.23.2", &["Tensorrt", "CUDA", "CPU"]);
+    let no_driver = found(vec![copy.clone(), record(RuntimeName::Cuda, RuntimeState::Missing)]);
+    let text = refusal(&no_driver, BackendName::OrtCuda);
+    assert!(text.starts_with("ort-cuda: no NVIDIA GPU: libcuda.so.1 not found; install the NVIDIA driver"), "{text}");
+    let reason = "cuInit failed: 100 CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected";
+    let no_device = found(vec![copy, broken(RuntimeName::Cuda, "/lib/libcuda.so.1", reason)]);
+    let text = refusal(&no_device, BackendName::OrtTensorrt);
+    assert!(text.starts_with(&format!("ort-tensorrt: no NVIDIA GPU: /lib/libcuda.so.1: {reason}; ")), "{text}");
+    assert_eq!(library(&no_device, BackendName::OrtCpu), "/c");
+}
