@@ -100,15 +100,27 @@ impl Pip {
         let start = |&python: &Python| Ok((python, self.spawn(errand, python, &unmeetable)?));
         let children: Vec<(Python, PipChild)> = self.pythons.iter().map(start).collect::<anyhow::Result<_>>()?;
         let mut newest: Option<(Version, Choice)> = None;
+        let mut last_words = None;
         for (python, child) in children {
             let (_, lines) = child.wait(errand.interrupt, &mut |_| {})?;
-            let found = offered(&lines).into_iter().filter(Version::is_final).max();
+            let versions = match judge(lines) {
+                Attempt::NotOffered(versions) => versions,
+                Attempt::Failed(lines) => {
+                    last_words = Some(lines);
+                    continue;
+                }
+                Attempt::Saved => continue,
+            };
+            let found = versions.into_iter().filter(Version::is_final).max();
             if let Some(version) = found.filter(|found| newest.as_ref().is_none_or(|(best, _)| found > best)) {
                 newest = Some((version, Choice(python)));
             }
         }
         bar.finish_and_clear();
-        Ok(newest)
+        match (newest, last_words) {
+            (None, Some(lines)) => Err(failure(errand.name.package(), &lines)),
+            (newest, _) => Ok(newest),
+        }
     }
 
     /// Downloads a wheel: the version that is asked for, or the newest that `choice` is offered.
@@ -126,12 +138,7 @@ impl Pip {
             match self.attempt(errand, python, &requirement)? {
                 Attempt::Saved => return saved_wheel(errand.folder),
                 Attempt::NotOffered(versions) => known.extend(versions),
-                Attempt::Failed(lines) => {
-                    lines.iter().for_each(|line| errand.view.say(&format!("  pip: {line}")));
-                    bail!(
-                        "pip could not download {requirement}; its words are above, --from FILE.whl works without it"
-                    );
-                }
+                Attempt::Failed(lines) => return Err(failure(&requirement, &lines)),
             }
         }
         Err(not_offered(&requirement, known))
@@ -188,10 +195,11 @@ fn parse_version(said: &str) -> Option<((u32, u32), Option<Python>)> {
 }
 
 fn judge(lines: Vec<String>) -> Attempt {
+    let versions = offered(&lines);
     // After failed connections pip says that there is nothing, too; for another Python it would only fail as long.
-    let unreachable = lines.iter().any(|line| line.contains("Retrying ("));
+    let unreachable = versions.is_empty() && lines.iter().any(|line| line.contains("Retrying ("));
     if !unreachable && lines.iter().any(|line| line.contains("No matching distribution found")) {
-        return Attempt::NotOffered(offered(&lines));
+        return Attempt::NotOffered(versions);
     }
     Attempt::Failed(lines[lines.len().saturating_sub(LAST_WORDS)..].to_vec())
 }
@@ -200,6 +208,17 @@ fn judge(lines: Vec<String>) -> Attempt {
 fn offered(lines: &[String]) -> Vec<Version> {
     let list = lines.iter().find_map(|line| line.split("(from versions: ").nth(1)?.split(')').next());
     list.into_iter().flat_map(|list| list.split(", ")).filter_map(|version| version.parse().ok()).collect()
+}
+
+/// Pip's own words first, then ours in a line.
+fn failure(requirement: &str, lines: &[String]) -> anyhow::Error {
+    lines.iter().for_each(|line| eprintln!("  pip: {line}"));
+    if lines.iter().any(|line| line.contains("No space left") || line.contains("[Errno 28]")) {
+        return anyhow::anyhow!(
+            "no space left while pip downloaded {requirement}; free some or name another folder with --home"
+        );
+    }
+    anyhow::anyhow!("pip could not download {requirement}; its words are above, --from FILE.whl works without it")
 }
 
 fn not_offered(requirement: &str, mut known: Vec<Version>) -> anyhow::Error {
@@ -263,7 +282,7 @@ mod tests {
         assert_eq!(versions.iter().filter(|version| version.is_final()).max().unwrap().as_str(), "1.25.0");
         let none = said.replace("1.24.1, 1.25.0.dev20260417008, 1.25.0", "none");
         assert!(offered(&lines(&none)).is_empty());
-        let cut_off = format!("WARNING: Retrying (Retry(total=4)) after connection broken\n{said}");
+        let cut_off = format!("WARNING: Retrying (Retry(total=4)) after connection broken\n{none}");
         assert!(matches!(judge(lines(&cut_off)), Attempt::Failed(_)));
         let full =
             "Collecting x\nERROR: Could not install packages due to an OSError: [Errno 28] No space left on device";
