@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use indicatif::ProgressBar;
 
 use super::child::{PipChild, Progress};
 use super::platform::Platform;
@@ -103,7 +104,7 @@ impl Pip {
         let mut last_words = None;
         for (python, child) in children {
             let (_, lines) = child.wait(errand.interrupt, &mut |_| {})?;
-            let versions = match judge(lines) {
+            let versions = match judge(&lines) {
                 Attempt::NotOffered(versions) => versions,
                 Attempt::Failed(lines) => {
                     last_words = Some(lines);
@@ -133,19 +134,30 @@ impl Pip {
         let package = errand.name.package();
         let requirement = version.map_or(package.to_owned(), |version| format!("{package}=={version}"));
         let pythons = choice.map_or(self.pythons.clone(), |Choice(python)| vec![python]);
+        let bar = errand.view.spinner(format!("downloading {requirement}"));
         let mut known: Vec<Version> = Vec::new();
         for python in pythons {
-            match self.attempt(errand, python, &requirement)? {
+            let attempt = self.attempt(errand, python, &requirement, &bar);
+            if !matches!(attempt, Ok(Attempt::NotOffered(_))) {
+                bar.finish_and_clear();
+            }
+            match attempt? {
                 Attempt::Saved => return saved_wheel(errand.folder),
                 Attempt::NotOffered(versions) => known.extend(versions),
                 Attempt::Failed(lines) => return Err(failure(&requirement, &lines)),
             }
         }
+        bar.finish_and_clear();
         Err(not_offered(&requirement, known))
     }
 
-    fn attempt(&self, errand: &Errand<'_>, python: Python, requirement: &str) -> anyhow::Result<Attempt> {
-        let bar = errand.view.spinner(format!("downloading {requirement}"));
+    fn attempt(
+        &self,
+        errand: &Errand<'_>,
+        python: Python,
+        requirement: &str,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<Attempt> {
         let child = self.spawn(errand, python, requirement)?;
         let mut on_progress = |progress: Progress| {
             let bytes = progress.done.max(largest_file(errand.folder));
@@ -154,10 +166,8 @@ impl Pip {
                 bar.set_message(format!("downloading {requirement}: {}{total}", megabytes(bytes)));
             }
         };
-        let ended = child.wait(errand.interrupt, &mut on_progress);
-        bar.finish_and_clear();
-        let (status, lines) = ended?;
-        Ok(if status.success() { Attempt::Saved } else { judge(lines) })
+        let (status, lines) = child.wait(errand.interrupt, &mut on_progress)?;
+        Ok(if status.success() { Attempt::Saved } else { judge(&lines) })
     }
 
     fn spawn(&self, errand: &Errand<'_>, python: Python, requirement: &str) -> anyhow::Result<PipChild> {
@@ -194,8 +204,8 @@ fn parse_version(said: &str) -> Option<((u32, u32), Option<Python>)> {
     Some((version, python.map(|(major, minor)| Python(major, minor))))
 }
 
-fn judge(lines: Vec<String>) -> Attempt {
-    let versions = offered(&lines);
+fn judge(lines: &[String]) -> Attempt {
+    let versions = offered(lines);
     // After failed connections pip says that there is nothing, too; for another Python it would only fail as long.
     let unreachable = versions.is_empty() && lines.iter().any(|line| line.contains("Retrying ("));
     if !unreachable && lines.iter().any(|line| line.contains("No matching distribution found")) {
@@ -278,15 +288,15 @@ mod tests {
         let said = "Looking in links: x\nERROR: Could not find a version that satisfies the requirement onnxruntime<0 \
                     (from versions: 1.24.1, 1.25.0.dev20260417008, 1.25.0)\n\
                     ERROR: No matching distribution found for onnxruntime<0";
-        let Attempt::NotOffered(versions) = judge(lines(said)) else { panic!("{said}") };
+        let Attempt::NotOffered(versions) = judge(&lines(said)) else { panic!("{said}") };
         assert_eq!(versions.iter().filter(|version| version.is_final()).max().unwrap().as_str(), "1.25.0");
         let none = said.replace("1.24.1, 1.25.0.dev20260417008, 1.25.0", "none");
         assert!(offered(&lines(&none)).is_empty());
         let cut_off = format!("WARNING: Retrying (Retry(total=4)) after connection broken\n{none}");
-        assert!(matches!(judge(lines(&cut_off)), Attempt::Failed(_)));
+        assert!(matches!(judge(&lines(&cut_off)), Attempt::Failed(_)));
         let full =
             "Collecting x\nERROR: Could not install packages due to an OSError: [Errno 28] No space left on device";
-        assert!(matches!(judge(lines(full)), Attempt::Failed(words) if words.len() == 2));
+        assert!(matches!(judge(&lines(full)), Attempt::Failed(words) if words.len() == 2));
     }
 
     #[test]
