@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_types::SceneKind;
 
 use crate::options::BenchOptions;
+use crate::runtime::Request;
 use crate::version::VERSION;
 
 /// Puts vision models on the brake: which model, backend and precision to ship on this device, with evidence.
@@ -30,6 +31,8 @@ pub(crate) enum Verb {
     Data(DataArgs),
     /// Render the report of a run again
     Report(ReportArgs),
+    /// List, install and remove ONNX Runtime, OpenVINO and ffmpeg
+    Runtime(RuntimeArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Print the manual page
@@ -141,6 +144,75 @@ pub(crate) struct ReportArgs {
     /// Leave host name and paths out
     #[arg(long)]
     pub(crate) redact: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  prony runtime list                                what is installed, and whether it is whole
+  prony runtime install onnxruntime                 the newest
+  prony runtime install onnxruntime@1.23.2          that one, beside others
+  prony runtime install openvino --from openvino.whl   a wheel that is here already; no network
+  ls -l $(prony runtime path onnxruntime)           the library's path, for scripts
+  prony runtime remove onnxruntime@1.20.1
+
+Runtimes are onnxruntime, onnxruntime-gpu, openvino and ffmpeg.")]
+pub(crate) struct RuntimeArgs {
+    /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) home: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) verb: RuntimeVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RuntimeVerb {
+    /// What is installed, and how to get the rest
+    List(RuntimeListArgs),
+    /// Fetch the official wheel with pip, check it and unpack its libraries
+    Install(RuntimeInstallArgs),
+    /// Remove a version, or without one all of them
+    Remove(RuntimeNameArgs),
+    /// Print the path of the library or program: that version's, or the newest's
+    Path(RuntimeNameArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  prony runtime list --json")]
+pub(crate) struct RuntimeListArgs {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  prony runtime install onnxruntime
+  prony runtime install onnxruntime-gpu@1.23.2
+  prony runtime install ffmpeg --from imageio_ffmpeg-0.7.0-py3-none-manylinux2014_x86_64.whl
+
+The wheel comes through the user's own pip, with its index, proxy and cache settings.")]
+pub(crate) struct RuntimeInstallArgs {
+    /// onnxruntime, onnxruntime-gpu, openvino or ffmpeg; without a version the newest
+    #[arg(value_name = "NAME[@VERSION]")]
+    pub(crate) runtime: Request,
+    /// Take this wheel instead of asking pip
+    #[arg(long, value_name = "FILE.whl")]
+    pub(crate) from: Option<PathBuf>,
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  prony runtime path onnxruntime
+  prony runtime remove onnxruntime@1.20.1")]
+pub(crate) struct RuntimeNameArgs {
+    /// onnxruntime, onnxruntime-gpu, openvino or ffmpeg
+    #[arg(value_name = "NAME[@VERSION]")]
+    pub(crate) runtime: Request,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod discover;
 mod options;
 mod resolve;
 mod run;
+mod runtime;
 mod version;
 
 use std::process::ExitCode;
@@ -15,9 +16,12 @@ use clap::Parser as _;
 use crate::args::{Cli, Verb};
 
 fn main() -> ExitCode {
-    // A child of this very binary; no verb for people, so the command line does not know it.
+    // Children of this very binary; no verbs for people, so the command line does not know them.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == run::WORKER_VERB) {
         return finish(command::worker());
+    }
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == runtime::PIP_VERB) {
+        return finish(runtime::run_pip(std::env::args_os().skip(2)));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => command::bench(&args),
         Verb::Data(args) => command::data(args),
         Verb::Report(args) => command::report(&args),
+        Verb::Runtime(args) => command::runtime(&args),
         Verb::Completions(args) => command::completions(&args),
         Verb::Man(args) => command::man(&args),
     };

@@ -1,0 +1,132 @@
+//! Runtimes that Prony fetches for itself: libraries out of official wheels, in versioned folders under Prony's home.
+//! The user's own pip is the downloader; nothing here knows a host name, and nothing of Python is kept.
+
+mod child;
+pub(crate) mod home;
+mod install;
+mod installed;
+mod layout;
+mod pip;
+mod platform;
+mod record;
+mod stage;
+mod version;
+mod view;
+mod wheel;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub(crate) use self::child::{PIP_VERB, run_pip};
+pub(crate) use self::install::{Order, Outcome, install};
+pub(crate) use self::installed::{Installed, Shelf, State};
+pub(crate) use self::stage::Turn;
+pub(crate) use self::version::Version;
+pub(crate) use self::view::{View, megabytes};
+
+/// What can be installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RuntimeName {
+    Onnxruntime,
+    OnnxruntimeGpu,
+    Openvino,
+    Ffmpeg,
+}
+
+impl RuntimeName {
+    pub(crate) const ALL: [RuntimeName; 4] =
+        [RuntimeName::Onnxruntime, RuntimeName::OnnxruntimeGpu, RuntimeName::Openvino, RuntimeName::Ffmpeg];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            RuntimeName::Onnxruntime => "onnxruntime",
+            RuntimeName::OnnxruntimeGpu => "onnxruntime-gpu",
+            RuntimeName::Openvino => "openvino",
+            RuntimeName::Ffmpeg => "ffmpeg",
+        }
+    }
+
+    /// The package whose wheel carries it.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            RuntimeName::Ffmpeg => "imageio-ffmpeg",
+            other => other.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for RuntimeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A runtime as it is named on the command line: `NAME` or `NAME@VERSION`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) name: RuntimeName,
+    pub(crate) version: Option<Version>,
+}
+
+impl FromStr for Request {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Request, String> {
+        let (name, version) = match text.split_once('@') {
+            Some((name, version)) => (name, Some(version.parse()?)),
+            None => (text, None),
+        };
+        let known = RuntimeName::ALL.into_iter().find(|known| known.as_str() == name);
+        let name = known.ok_or_else(|| {
+            let names = RuntimeName::ALL.map(RuntimeName::as_str).join(", ");
+            format!("unknown runtime `{name}`; known are {names}")
+        })?;
+        Ok(Request { name, version })
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.version {
+            Some(version) => write!(f, "{}@{version}", self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
+/// The user asked to stop; what was begun is cleaned up on the way out.
+#[derive(Debug)]
+pub(crate) struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Whether the machine failed, and not what it was given.
+pub(crate) fn is_failure(error: &anyhow::Error) -> bool {
+    error.is::<stage::DiskError>() || error.is::<prony_store::StoreError>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_a_name_and_perhaps_a_version() {
+        let request: Request = "onnxruntime-gpu@1.23.2".parse().unwrap();
+        assert_eq!(
+            (request.name, request.to_string().as_str()),
+            (RuntimeName::OnnxruntimeGpu, "onnxruntime-gpu@1.23.2")
+        );
+        assert_eq!("ffmpeg".parse::<Request>().unwrap().version, None);
+        let error = "tensorflow".parse::<Request>().unwrap_err();
+        assert_eq!(error, "unknown runtime `tensorflow`; known are onnxruntime, onnxruntime-gpu, openvino, ffmpeg");
+        for bad in ["onnxruntime@", "onnxruntime@../x", "onnxruntime@1/2", "onnxruntime@.."] {
+            bad.parse::<Request>().unwrap_err();
+        }
+    }
+}

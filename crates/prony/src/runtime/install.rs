@@ -1,0 +1,170 @@
+//! Installing a runtime: fetch, check, unpack aside, move into place.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, ensure};
+use tempfile::TempDir;
+
+use super::installed::{FileRecord, RECORD_FILE, RuntimeRecord, SCHEMA};
+use super::pip::{Errand, Pip};
+use super::platform::Platform;
+use super::stage::{Turn, disk_error, sync_folder};
+use super::wheel::Wheel;
+use super::{Installed, Request, Shelf, State, Stopped, View, layout};
+use crate::run::{Interrupt, utc_now};
+
+/// What to install, from where.
+pub(crate) struct Order<'a> {
+    pub(crate) request: &'a Request,
+    /// A wheel that is here already.
+    pub(crate) from: Option<&'a Path>,
+    pub(crate) view: View,
+    pub(crate) interrupt: &'a Interrupt,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It was there, whole.
+    Already(Installed),
+    Installed(Installed),
+}
+
+/// What there is to unpack.
+enum Fetched {
+    Wheel(PathBuf),
+    NotNeeded(Installed),
+}
+
+/// Installs a runtime. Until its last step nothing is visible, and an error leaves nothing behind.
+pub(crate) fn install(shelf: &Shelf, order: &Order<'_>) -> anyhow::Result<Outcome> {
+    let on_wait = || order.view.say("another prony is changing this folder; waiting for it to end");
+    let turn = Turn::wait(shelf, order.interrupt, on_wait)?;
+    let stage = turn.stage()?;
+    let path = match order.from {
+        Some(path) => path.to_owned(),
+        None => match fetch(shelf, order, &stage)? {
+            Fetched::Wheel(path) => path,
+            Fetched::NotNeeded(installed) => return Ok(Outcome::Already(installed)),
+        },
+    };
+    let mut wheel = Wheel::open(&path)?;
+    check_identity(&wheel, &path, order.request)?;
+    let request = Request { name: order.request.name, version: Some(wheel.version.clone()) };
+    // A wheel that somebody names is wanted as it is, even where another of that version is installed.
+    if let Some(installed) = whole(shelf, &request, order)
+        && (order.from.is_none() || installed.record.as_ref().is_ok_and(|record| record.wheel_sha256 == wheel.sha256))
+    {
+        return Ok(Outcome::Already(installed));
+    }
+    let finished = stage.path().join("unpacked");
+    unpack(&mut wheel, &finished, order)?;
+    turn.publish(&finished, &shelf.place(request.name, &wheel.version), &stage)?;
+    let place = shelf.place(request.name, &wheel.version);
+    match shelf.find(&request) {
+        Some(installed) => Ok(Outcome::Installed(installed)),
+        None => bail!("{} vanished as soon as it was installed", place.display()),
+    }
+}
+
+/// The version that is asked for, if it is there with every byte as it should be.
+fn whole(shelf: &Shelf, request: &Request, order: &Order<'_>) -> Option<Installed> {
+    let installed = shelf.find(request)?;
+    match installed.examine() {
+        State::Whole => Some(installed),
+        State::Damaged(what) => {
+            order.view.say(&format!("{} {} is damaged ({what}); installing it again", request.name, installed.version));
+            None
+        }
+    }
+}
+
+fn fetch(shelf: &Shelf, order: &Order<'_>, stage: &TempDir) -> anyhow::Result<Fetched> {
+    let request = order.request;
+    if request.version.is_some()
+        && let Some(installed) = whole(shelf, request, order)
+    {
+        return Ok(Fetched::NotNeeded(installed));
+    }
+    let pip = Pip::find()?;
+    let folder = stage.path().join("download");
+    fs::create_dir(&folder).map_err(disk_error("make", &folder))?;
+    let errand = Errand { name: request.name, folder: &folder, view: order.view, interrupt: order.interrupt };
+    let mut choice = None;
+    if request.version.is_none()
+        && let Some((version, python)) = pip.newest(&errand)?
+    {
+        choice = Some(python);
+        let newest = Request { name: request.name, version: Some(version) };
+        if let Some(installed) = whole(shelf, &newest, order) {
+            return Ok(Fetched::NotNeeded(installed));
+        }
+    }
+    Ok(Fetched::Wheel(pip.download(&errand, request.version.as_ref(), choice)?))
+}
+
+/// Whether the wheel is the one that was asked for, and for this machine.
+fn check_identity(wheel: &Wheel, path: &Path, request: &Request) -> anyhow::Result<()> {
+    let file = path.display();
+    let package = request.name.package();
+    ensure!(
+        wheel.package == package,
+        "{file} is a wheel of {}, {} needs one of {package}",
+        wheel.package,
+        request.name
+    );
+    if let Some(version) = &request.version {
+        ensure!(version.is_same(&wheel.version), "{file} has version {}, not {version}", wheel.version);
+    }
+    if let Err(reason) = Platform::here().check(&wheel.tags) {
+        bail!("{file} does not fit: {reason}");
+    }
+    Ok(())
+}
+
+fn unpack(wheel: &mut Wheel, into: &Path, order: &Order<'_>) -> anyhow::Result<()> {
+    let name = order.request.name;
+    fs::create_dir(into).map_err(disk_error("make", into))?;
+    let bar = order.view.bar(format!("checking and unpacking {name} {}", wheel.version), wheel.bytes());
+    let unpacked = wheel.unpack(name, into, &mut |count| {
+        bar.inc(count);
+        if order.interrupt.asked() { Err(Stopped.into()) } else { Ok(()) }
+    });
+    bar.finish_and_clear();
+    let files = unpacked?;
+    let Some(main) = files.iter().map(|file| &file.path).find(|path| layout::is_main(name, path)) else {
+        bail!(layout::nothing_inside(name, &wheel.version));
+    };
+    let plain = layout::plain_name(name);
+    if main != plain {
+        symlink(main, into.join(plain)).map_err(disk_error("make", &into.join(plain)))?;
+    }
+    let main = main.clone();
+    write_record(wheel, into, order, main, files)
+}
+
+fn write_record(
+    wheel: &Wheel,
+    into: &Path,
+    order: &Order<'_>,
+    main: String,
+    files: Vec<FileRecord>,
+) -> anyhow::Result<()> {
+    let record = RuntimeRecord {
+        schema: SCHEMA.to_owned(),
+        name: order.request.name.to_string(),
+        version: wheel.version.clone(),
+        wheel: wheel.file_name(),
+        wheel_sha256: wheel.sha256.clone(),
+        arch: Platform::here().arch.to_owned(),
+        installed: utc_now(),
+        main,
+        files,
+    };
+    let text = serde_json::to_string_pretty(&record)? + "\n";
+    prony_store::write_atomic(&into.join(RECORD_FILE), text.as_bytes())?;
+    sync_folder(into);
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! What is installed: a folder a version, each with a `runtime.json` that says what belongs in it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Request, RuntimeName, Version, home, wheel};
+
+/// Name of the record in a runtime's folder.
+pub(crate) const RECORD_FILE: &str = "runtime.json";
+/// Schema of the record.
+pub(crate) const SCHEMA: &str = "prony.runtime/1";
+
+/// `runtime.json`: what was unpacked, and from where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RuntimeRecord {
+    pub(crate) schema: String,
+    pub(crate) name: String,
+    pub(crate) version: Version,
+    /// File name of the wheel.
+    pub(crate) wheel: String,
+    pub(crate) wheel_sha256: String,
+    pub(crate) arch: String,
+    /// RFC 3339, UTC.
+    pub(crate) installed: String,
+    /// The library to open, or the program to run, relative to the folder.
+    pub(crate) main: String,
+    pub(crate) files: Vec<FileRecord>,
+}
+
+/// One unpacked file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileRecord {
+    /// Relative to the runtime's folder.
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// A version's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Installed {
+    pub(crate) name: RuntimeName,
+    pub(crate) version: Version,
+    pub(crate) folder: PathBuf,
+    /// `Err`: why the record cannot be used.
+    pub(crate) record: Result<RuntimeRecord, String>,
+}
+
+/// Whether a runtime is as it was unpacked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Whole,
+    /// Which file, and what is wrong with it.
+    Damaged(String),
+}
+
+impl Installed {
+    /// Reads a version's folder.
+    fn read(name: RuntimeName, version: Version, folder: PathBuf) -> Installed {
+        let record = read_record(&folder, name, &version);
+        Installed { name, version, folder, record }
+    }
+
+    /// Path of the library or program; `None` where the record is gone.
+    pub(crate) fn main(&self) -> Option<PathBuf> {
+        self.record.as_ref().ok().map(|record| self.folder.join(&record.main))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.record.as_ref().map_or(0, |record| record.files.iter().map(|file| file.bytes).sum())
+    }
+
+    /// Compares the names and sizes of files: cheap, for those who want to open the library now.
+    pub(crate) fn glance(&self) -> State {
+        self.check(|path, file| match fs::metadata(path) {
+            Ok(found) if found.len() == file.bytes => None,
+            Ok(found) => Some(format!("has {} bytes, not {}", found.len(), file.bytes)),
+            Err(error) => Some(format!("cannot be read: {error}")),
+        })
+    }
+
+    /// Compares every byte, by hash.
+    pub(crate) fn examine(&self) -> State {
+        self.check(|path, file| match File::open(path).and_then(|mut file| wheel::hash(&mut file)) {
+            Ok((sha256, bytes)) if sha256 == file.sha256 && bytes == file.bytes => None,
+            Ok(_) => Some("was changed since it was installed".to_owned()),
+            Err(error) => Some(format!("cannot be read: {error}")),
+        })
+    }
+
+    fn check(&self, objection: impl Fn(&Path, &FileRecord) -> Option<String>) -> State {
+        let record = match &self.record {
+            Ok(record) => record,
+            Err(reason) => return State::Damaged(reason.clone()),
+        };
+        if !record.files.iter().any(|file| file.path == record.main) {
+            return State::Damaged(format!("{RECORD_FILE} does not list {}", record.main));
+        }
+        let found = record.files.iter().find_map(|file| Some((file, objection(&self.folder.join(&file.path), file)?)));
+        found.map_or(State::Whole, |(file, what)| State::Damaged(format!("{} {what}", file.path)))
+    }
+}
+
+fn read_record(folder: &Path, name: RuntimeName, version: &Version) -> Result<RuntimeRecord, String> {
+    let text = fs::read(folder.join(RECORD_FILE)).map_err(|error| format!("{RECORD_FILE} cannot be read: {error}"))?;
+    let record: RuntimeRecord =
+        serde_json::from_slice(&text).map_err(|error| format!("{RECORD_FILE} is malformed: {error}"))?;
+    if record.schema != SCHEMA {
+        return Err(format!("{RECORD_FILE} has schema `{}`, this version reads {SCHEMA}", record.schema));
+    }
+    if record.name != name.as_str() || record.version != *version {
+        return Err(format!("{RECORD_FILE} is that of {} {}", record.name, record.version));
+    }
+    Ok(record)
+}
+
+/// The folder of all runtimes.
+#[derive(Clone, Debug)]
+pub(crate) struct Shelf {
+    pub(crate) folder: PathBuf,
+}
+
+impl Shelf {
+    /// Under a home folder.
+    pub(crate) fn new(home: &Path) -> Shelf {
+        Shelf { folder: home::runtimes(home) }
+    }
+
+    /// Where a version goes.
+    pub(crate) fn place(&self, name: RuntimeName, version: &Version) -> PathBuf {
+        self.folder.join(name.as_str()).join(version.as_str())
+    }
+
+    /// Installed versions, newest first.
+    pub(crate) fn versions(&self, name: RuntimeName) -> Vec<Installed> {
+        let entries = fs::read_dir(self.folder.join(name.as_str())).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let version = |entry: fs::DirEntry| {
+            let version: Version = entry.file_name().to_str()?.parse().ok()?;
+            Some(Installed::read(name, version, entry.path()))
+        };
+        let mut found: Vec<Installed> = folders.filter_map(version).collect();
+        found.sort_by(|a, b| b.version.cmp(&a.version));
+        found
+    }
+
+    /// The version that is asked for, or the newest.
+    pub(crate) fn find(&self, request: &Request) -> Option<Installed> {
+        let wanted = |found: &Installed| request.version.as_ref().is_none_or(|version| version.is_same(&found.version));
+        self.versions(request.name).into_iter().find(wanted)
+    }
+}

@@ -1,0 +1,52 @@
+//! What a person sees of an install: a line a step, and on a terminal how far it is. All of it on stderr.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How to show progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    quiet: bool,
+    live: bool,
+}
+
+impl View {
+    pub(crate) fn new(quiet: bool) -> View {
+        View { quiet, live: !quiet && std::io::stderr().is_terminal() }
+    }
+
+    /// A line that stays.
+    pub(crate) fn say(self, text: &str) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// A step of unknown length; without a terminal its name is all there is to see.
+    pub(crate) fn spinner(self, text: String) -> ProgressBar {
+        if !self.live {
+            self.say(&text);
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::new_spinner().with_message(text);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }
+
+    /// A step of known length.
+    pub(crate) fn bar(self, text: String, bytes: u64) -> ProgressBar {
+        if !self.live {
+            return ProgressBar::hidden();
+        }
+        let style = ProgressStyle::with_template("  {bar:30.cyan/dim} {decimal_bytes}/{decimal_total_bytes}  {msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─");
+        ProgressBar::new(bytes).with_style(style).with_message(text)
+    }
+}
+
+/// `29.4 MB`.
+pub(crate) fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
