@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod machine;
 mod options;
 mod resolve;
 mod run;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => command::bench(&args),
         Verb::Data(args) => command::data(args),
         Verb::Report(args) => command::report(&args),
+        Verb::Doctor(args) => command::doctor(&args),
         Verb::Completions(args) => command::completions(&args),
         Verb::Man(args) => command::man(&args),
     };
