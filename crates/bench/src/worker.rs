@@ -6,8 +6,8 @@ use std::path::Path;
 use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_types::{
-    Affinity, CellSpec, Command, DType, DiscoverJob, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata, ModelSource,
-    Phase, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
+    Affinity, CellSpec, Command, DType, DiscoverJob, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata,
+    ModelSource, Phase, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 

@@ -56,3 +56,14 @@ pub(crate) fn max_khz(tree: &Tree) -> Option<u64> {
     let of = |cpu: &String| tree.value(&format!("{CPUS}/{cpu}/cpufreq/cpuinfo_max_freq"));
     tree.numbered(CPUS, "cpu").iter().filter_map(of).max()
 }
+
+/// The clock that every CPU is held at by equal limits, whatever its governor would like.
+pub(crate) fn pinned_khz(tree: &Tree) -> Option<u64> {
+    let limits = |cpu: &String| {
+        let at = |file: &str| tree.value::<u64>(&format!("{CPUS}/{cpu}/cpufreq/{file}"));
+        Some((at("scaling_min_freq")?, at("scaling_max_freq")?))
+    };
+    let limits: Vec<(u64, u64)> = tree.numbered(CPUS, "cpu").iter().filter_map(limits).collect();
+    let held = limits.iter().all(|(low, high)| low == high);
+    limits.iter().map(|(_, high)| *high).max().filter(|_| held)
+}

@@ -4,21 +4,32 @@ use std::path::Path;
 
 use prony_types::{CpuRecord, Environment};
 
+use crate::jetson::{self, GpuClock, Packages, PowerModes};
+use crate::preflight::{self, Facts};
+use crate::python::{self, Hints};
 use crate::tree::Tree;
-use crate::{Probe, clock, cpuinfo, load, machine, memory};
+use crate::{Probe, clock, cpuinfo, disk, load, machine, memory};
 
-/// This machine.
+/// This machine; runs are taken to be written in the current folder.
 pub fn environment() -> Environment {
-    environment_at(Path::new("/"))
+    environment_for(Path::new("."))
+}
+
+/// This machine, with the room that is left where runs are written. GPU, driver and runtimes are for others to find.
+pub fn environment_for(runs: &Path) -> Environment {
+    survey(Path::new("/"), Some(runs), &Hints::here())
 }
 
 /// The machine whose `proc`, `sys` and `etc` lie under a root. Architecture and usable CPUs are those of this process.
 pub fn environment_at(root: &Path) -> Environment {
+    survey(root, None, &Hints::default())
+}
+
+fn survey(root: &Path, runs: Option<&Path>, hints: &Hints) -> Environment {
     let tree = Tree::new(root.to_owned());
     let probe = Probe::at(root);
-    let cpu = cpuinfo::read(&tree);
     let memory = memory::read(&tree).unwrap_or_default();
-    let governors = clock::governors(&tree);
+    let cpu = cpuinfo::read(&tree);
     let mut environment = Environment {
         hostname: tree.text("proc/sys/kernel/hostname"),
         os: os_name(&tree),
@@ -26,53 +37,54 @@ pub fn environment_at(root: &Path) -> Environment {
         arch: std::env::consts::ARCH.to_owned(),
         machine: machine::model(&tree),
         virtualization: machine::hypervisor(&tree, &cpu),
-        cpu: CpuRecord {
-            name: cpu.name,
-            usable: usable_cpus(),
-            cores: cpuinfo::cores(&tree),
-            governor: (!governors.is_empty()).then(|| governors.join(", ")),
-            max_khz: clock::max_khz(&tree),
-            features: cpu.features,
-        },
+        cpu: processor(&tree, cpu),
         mem_total_bytes: memory.total,
         mem_available_bytes: memory.available,
         swap_total_bytes: memory.swap_total,
+        swap_used_bytes: memory.swap_used(),
+        disk_free_bytes: runs.and_then(disk::free_bytes),
         load1: load::read(&tree),
+        python: python::packages(root, hints),
         sensors: probe.sensors(),
         ..Environment::default()
     };
-    environment.notes = notes(&environment, &probe, memory.swap_used().unwrap_or(0), machine::cpu_quota(&tree));
+    let facts = facts(&tree, &probe, &environment, runs.is_some());
+    if facts.jetson {
+        let packages = Packages::read(&tree);
+        environment.l4t = jetson::l4t(&tree, &packages);
+        environment.jetpack = jetson::jetpack(&packages, environment.l4t.as_deref());
+    }
+    environment.power_mode = facts.power_modes.name();
+    environment.preflight = preflight::preflight(&environment, &facts);
+    environment.notes = preflight::notes(&environment.preflight);
     environment
 }
 
-fn notes(environment: &Environment, probe: &Probe, swap_used: u64, quota: Option<f64>) -> Vec<String> {
-    let mut notes = Vec::new();
-    let cpus = environment.cpu.usable;
-    if let Some(load) = environment.load1.filter(|&load| load > f64::from(cpus) / 2.0) {
-        notes.push(format!("the load average is {load:.2} on {cpus} usable CPUs: something else is running"));
+fn processor(tree: &Tree, info: cpuinfo::CpuInfo) -> CpuRecord {
+    let governors = clock::governors(tree);
+    CpuRecord {
+        name: info.name,
+        usable: usable_cpus(),
+        cores: cpuinfo::cores(tree),
+        governor: (!governors.is_empty()).then(|| governors.join(", ")),
+        max_khz: clock::max_khz(tree),
+        features: info.features,
     }
-    if let Some(quota) = quota.filter(|&quota| quota < f64::from(cpus)) {
-        notes.push(format!("a control group allows {quota:.1} of {cpus} CPUs: long frames may be cut by its quota"));
+}
+
+fn facts(tree: &Tree, probe: &Probe, environment: &Environment, disk: bool) -> Facts {
+    Facts {
+        jetson: jetson::is_jetson(tree, environment.machine.as_deref()),
+        quota: machine::cpu_quota(tree),
+        pinned_khz: clock::pinned_khz(tree),
+        gpu_clock: GpuClock::find(tree),
+        power_modes: PowerModes::read(tree),
+        has_frequency: probe.has_frequency(),
+        has_temperature: probe.has_temperature(),
+        headroom: probe.least_headroom(),
+        silent: probe.silent().to_vec(),
+        disk,
     }
-    if let Some(governor) = environment.cpu.governor.as_ref().filter(|g| *g != "performance") {
-        notes.push(format!("the frequency governor is {governor}, not performance: clocks follow the load"));
-    }
-    if !probe.has_frequency() {
-        notes.push("no CPU frequency can be read".into());
-    }
-    if !probe.has_temperature() {
-        notes.push("no temperature can be read".into());
-    }
-    for sensor in probe.silent() {
-        notes.push(format!("{sensor} exists but gives no answer; it is left alone"));
-    }
-    if swap_used > 0 {
-        notes.push(format!("{:.0} MiB of swap are in use", swap_used as f64 / f64::from(1 << 20)));
-    }
-    if let Some(hypervisor) = &environment.virtualization {
-        notes.push(format!("this is a virtual machine ({hypervisor}): neighbours can take time from it unseen"));
-    }
-    notes
 }
 
 fn os_name(tree: &Tree) -> Option<String> {

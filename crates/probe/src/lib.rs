@@ -6,11 +6,17 @@
 mod clock;
 mod cpu;
 mod cpuinfo;
+mod disk;
 mod env_report;
 mod environment;
+mod jetson;
+mod layout;
 mod load;
 mod machine;
 mod memory;
+mod preflight;
+mod python;
+mod size;
 mod thermal;
 mod throttle;
 mod tree;
@@ -21,7 +27,7 @@ use std::path::PathBuf;
 use prony_types::Telemetry;
 
 pub use env_report::env_report;
-pub use environment::{environment, environment_at};
+pub use environment::{environment, environment_at, environment_for};
 pub use memory::peak_rss_bytes;
 
 use tree::Tree;
@@ -121,6 +127,11 @@ impl Probe {
     /// Whether a temperature can be read.
     pub fn has_temperature(&self) -> bool {
         self.zones.names().next().is_some()
+    }
+
+    /// How near the machine is to a temperature at which the kernel acts.
+    pub(crate) fn least_headroom(&self) -> Option<thermal::Headroom> {
+        self.zones.least_headroom(&self.tree)
     }
 
     /// Sensors whose files are there but gave no answer when they were looked for; they are left alone afterwards.

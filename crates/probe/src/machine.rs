@@ -49,11 +49,31 @@ pub(crate) fn hypervisor(tree: &Tree, cpu: &CpuInfo) -> Option<String> {
 /// CPUs that the control group allows this process, where it sets a quota.
 pub(crate) fn cpu_quota(tree: &Tree) -> Option<f64> {
     let groups = tree.text("proc/self/cgroup")?;
+    unified_quota(tree, &groups).or_else(|| legacy_quota(tree, &groups))
+}
+
+fn unified_quota(tree: &Tree, groups: &str) -> Option<f64> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let in_group = format!("sys/fs/cgroup{}/cpu.max", own.trim_end_matches('/'));
     // Inside a container the own group is mounted as the root.
     let text = tree.text(&in_group).or_else(|| tree.text("sys/fs/cgroup/cpu.max"))?;
     let (quota, period) = text.split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
-    (period > 0.0).then(|| quota / period)
+    share(quota.parse().ok()?, period.trim().parse().ok()?)
+}
+
+/// Version 1, as on JetPack 4 and 5: a controller a folder, and -1 for no quota.
+fn legacy_quota(tree: &Tree, groups: &str) -> Option<f64> {
+    let own = groups.lines().find_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|name| name == "cpu").then_some(group)
+    })?;
+    let value = |file: &str| {
+        let in_group = format!("sys/fs/cgroup/cpu{}/{file}", own.trim_end_matches('/'));
+        tree.value::<f64>(&in_group).or_else(|| tree.value(&format!("sys/fs/cgroup/cpu/{file}")))
+    };
+    share(value("cpu.cfs_quota_us")?, value("cpu.cfs_period_us")?)
+}
+
+fn share(quota: f64, period: f64) -> Option<f64> {
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
 }

@@ -31,6 +31,13 @@ impl Tree {
         self.text(relative)?.parse().ok()
     }
 
+    /// Names in a folder, in order.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let mut names = list(&self.path(folder));
+        names.sort_unstable();
+        names
+    }
+
     /// Names in a folder that are `prefix` and a number, by that number.
     pub(crate) fn numbered(&self, folder: &str, prefix: &str) -> Vec<String> {
         let mut found: Vec<(u32, String)> = list(&self.path(folder))

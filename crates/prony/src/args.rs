@@ -16,6 +16,7 @@ use crate::version::VERSION;
   prony bench                              the built-in detectors on the embedded engine
   prony bench yolo.onnx --source photos/   a model of yours on images of yours
   prony report runs/20261115T041200Z-bench --format md
+  prony doctor                             what this machine has, and whether it is fit to be measured on
 
 Exit codes: 0 all well; 1 a cell failed; 2 wrong usage or bad input; 3 a gate or wrong output; 130 interrupted.")]
 pub(crate) struct Cli {
@@ -33,6 +34,8 @@ pub(crate) enum Verb {
     Report(ReportArgs),
     /// List, install and remove ONNX Runtime, OpenVINO and ffmpeg
     Runtime(RuntimeArgs),
+    /// Describe this machine and say whether it is fit to be measured on
+    Doctor(DoctorArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Print the manual page
@@ -213,6 +216,23 @@ pub(crate) struct RuntimeNameArgs {
     /// onnxruntime, onnxruntime-gpu, openvino or ffmpeg
     #[arg(value_name = "NAME[@VERSION]")]
     pub(crate) runtime: Request,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  prony doctor                          on the terminal
+  prony doctor --out env_report.txt     into a file
+  prony doctor --json                   the object that is `environment` in report.json
+
+The preflight says PASS, WARN or FAIL and gives a command where one helps. Doctor reports and does not gate: it exits
+with 0 whatever it finds, also where nothing is installed.")]
+pub(crate) struct DoctorArgs {
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write to this file instead; `-` is stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod bench;
 mod data;
+mod doctor;
 mod manual;
 mod report;
 mod runtime;
@@ -10,6 +11,7 @@ use prony_types::ExitCode;
 
 pub(crate) use self::bench::bench;
 pub(crate) use self::data::data;
+pub(crate) use self::doctor::doctor;
 pub(crate) use self::manual::{completions, man};
 pub(crate) use self::report::report;
 pub(crate) use self::runtime::runtime;

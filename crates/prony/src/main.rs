@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod discover;
+mod machine;
 mod options;
 mod resolve;
 mod run;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Data(args) => command::data(args),
         Verb::Report(args) => command::report(&args),
         Verb::Runtime(args) => command::runtime(&args),
+        Verb::Doctor(args) => command::doctor(&args),
         Verb::Completions(args) => command::completions(&args),
         Verb::Man(args) => command::man(&args),
     };

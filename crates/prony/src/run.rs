@@ -186,7 +186,7 @@ impl Run {
 
     /// The first words on disk: if these cannot be written, there is no point in going on.
     fn begin(&mut self) -> anyhow::Result<()> {
-        self.files.write_environment(&self.record.environment)?;
+        self.files.write_environment(&self.record)?;
         self.refresh();
         self.files.write_record(&self.record)
     }

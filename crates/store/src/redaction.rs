@@ -27,6 +27,13 @@ pub fn redact(record: &mut RunRecord) {
             *path = file_name(path);
         }
     }
+    for runtime in &mut record.environment.runtimes {
+        let paths = runtime.path.iter_mut().chain(&mut runtime.looked);
+        paths.for_each(|path| *path = file_name(path));
+    }
+    for package in &mut record.environment.python {
+        package.place = file_name(&package.place);
+    }
     for text in sentences(record) {
         for path in &known {
             *text = text.replace(path.as_str(), &file_name(path));
@@ -57,6 +64,8 @@ fn known_paths(record: &RunRecord) -> Vec<String> {
     }
     record.cells.iter().filter_map(|c| c.artifact.as_ref()?.path.as_deref()).for_each(&mut add);
     record.run.command.iter().for_each(|word| add(value_of(word).1));
+    record.environment.runtimes.iter().filter_map(|r| r.path.as_deref()).for_each(&mut add);
+    record.environment.python.iter().for_each(|package| add(&package.place));
     paths.retain(|path| !path.is_empty());
     paths
 }
@@ -65,6 +74,8 @@ fn known_paths(record: &RunRecord) -> Vec<String> {
 fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
     let mut all: Vec<&mut String> = record.run.command.iter_mut().collect();
     all.extend(&mut record.environment.notes);
+    all.extend(record.environment.preflight.iter_mut().map(|check| &mut check.finding));
+    all.extend(record.environment.runtimes.iter_mut().flat_map(|r| r.reason.iter_mut().chain(&mut r.remedy)));
     all.extend(record.comparisons.iter_mut().map(|c| &mut c.reason));
     all.extend(record.recommendation.iter_mut().map(|r| &mut r.text));
     for cell in &mut record.cells {

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use prony_types::{
-    Agreement, ArtifactRecord, BackendName, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, Comparison,
-    CpuRecord, Difference, Environment, HeadChoice, InputRecord, InputSpec, LatencyRecord, MemoryRecord, MemorySafety,
-    MethodRecord, ModelRecord, ModelSpec, Phases, Plan, PostSpec, Precision, PrecisionRecord, ProviderSpec,
-    Recommendation, ReferenceSpec, RunInfo, SCHEMA, SampleNote, Thumbnail, Verdict,
+    Agreement, ArtifactRecord, BackendName, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, Check,
+    Comparison, CpuRecord, Difference, Environment, HeadChoice, InputRecord, InputSpec, LatencyRecord, MemoryRecord,
+    MemorySafety, MethodRecord, ModelRecord, ModelSpec, Outcome, Phases, Plan, PostSpec, Precision, PrecisionRecord,
+    ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName, RuntimeRecord, RuntimeState,
+    SCHEMA, SampleNote, Thumbnail, Verdict,
 };
 
 use super::*;
@@ -52,6 +53,28 @@ pub(crate) fn record() -> RunRecord {
             arch: "x86_64".into(),
             cpu: CpuRecord { usable: 2, features: vec!["avx2".into()], ..CpuRecord::default() },
             load1: Some(0.1),
+            runtimes: vec![RuntimeRecord {
+                name: RuntimeName::Onnxruntime,
+                state: RuntimeState::Broken,
+                path: Some("/home/ann/lib/libonnxruntime.so".into()),
+                found_by: Some("loader".into()),
+                version: None,
+                provides: vec!["CPU".into()],
+                reason: Some("/home/ann/lib/libonnxruntime.so is a text file".into()),
+                looked: vec!["/home/ann/lib".into()],
+                remedy: Some("remove /home/ann/lib/libonnxruntime.so".into()),
+            }],
+            python: vec![PythonPackage {
+                name: "numpy".into(),
+                version: "2.2.0".into(),
+                place: "/home/ann/env/lib/python3.12/site-packages".into(),
+            }],
+            preflight: vec![Check {
+                name: "load".into(),
+                outcome: Outcome::Warn,
+                finding: "ann-box is busy; see /var/log/syslog".into(),
+                fix: Some("ps | head".into()),
+            }],
             notes: vec!["ann-box is busy; see /var/log/syslog".into()],
             ..Environment::default()
         },
@@ -182,6 +205,12 @@ fn sentences_stay_readable() {
     assert_eq!(cell.input.as_ref().unwrap().skipped, ["ann's pics/a b.jpg: broken"]);
     assert_eq!(redacted.comparisons[0].reason, "see why.txt.");
     assert_eq!(redacted.environment.notes, ["(host) is busy; see syslog"]);
+    assert_eq!(redacted.environment.preflight[0].finding, "(host) is busy; see syslog");
+    assert_eq!(redacted.environment.python[0].place, "site-packages");
+    let runtime = &redacted.environment.runtimes[0];
+    assert_eq!((runtime.path.as_deref(), runtime.looked[0].as_str()), (Some("libonnxruntime.so"), "lib"));
+    assert_eq!(runtime.reason.as_deref(), Some("libonnxruntime.so is a text file"));
+    assert_eq!(runtime.remedy.as_deref(), Some("remove libonnxruntime.so"));
 }
 
 #[test]
@@ -194,6 +223,13 @@ fn no_other_fact_changes() {
     after.run.redacted = false;
     after.environment.hostname.clone_from(&before.environment.hostname);
     after.environment.notes.clone_from(&before.environment.notes);
+    after.environment.preflight[0].finding.clone_from(&before.environment.preflight[0].finding);
+    after.environment.python[0].place.clone_from(&before.environment.python[0].place);
+    let (old, new) = (&before.environment.runtimes[0], &mut after.environment.runtimes[0]);
+    new.path.clone_from(&old.path);
+    new.looked.clone_from(&old.looked);
+    new.reason.clone_from(&old.reason);
+    new.remedy.clone_from(&old.remedy);
     after.plan.cells[0].model.source = before.plan.cells[0].model.source.clone();
     after.plan.input.source = before.plan.input.source.clone();
     after.comparisons[0].reason.clone_from(&before.comparisons[0].reason);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use prony_report::Picture;
 use prony_store::{LineLog, RunFolder, SampleLog, StoreError, write_atomic};
-use prony_types::{Environment, Event, RunRecord, Sample, Telemetry};
+use prony_types::{Event, RunRecord, Sample, Telemetry};
 use rustix::fs::{FlockOperation, flock};
 
 use super::redactor::Redactor;
@@ -137,12 +137,9 @@ impl Files {
         self.write_reports(record)
     }
 
-    pub(super) fn write_environment(&self, environment: &Environment) -> anyhow::Result<()> {
-        let shown = match &self.redactor {
-            Some(_) => &Environment { hostname: None, ..environment.clone() },
-            None => environment,
-        };
-        write_atomic(&self.folder.file("env_report.txt"), prony_probe::env_report(shown).as_bytes())?;
+    pub(super) fn write_environment(&self, record: &RunRecord) -> anyhow::Result<()> {
+        let text = prony_probe::env_report(&self.shown(record).environment);
+        write_atomic(&self.folder.file("env_report.txt"), text.as_bytes())?;
         Ok(())
     }
 

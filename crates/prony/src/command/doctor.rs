@@ -1,0 +1,91 @@
+//! `prony doctor`: what this machine is, what it can run, and whether it is fit to be measured on.
+
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use indicatif::ProgressBar;
+use prony_types::ExitCode;
+
+use crate::args::DoctorArgs;
+use crate::machine::machine;
+
+/// It reports and does not gate: a machine without anything, or one with a FAIL, is no error.
+pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    // Runs go below the current folder unless told otherwise.
+    let environment = with_sign_of_life("looking at this machine", || machine(Path::new(".")));
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&environment)? + "\n",
+        false => prony_probe::env_report(&environment),
+    };
+    match &args.out {
+        Some(path) if path.as_os_str() != "-" => {
+            prony_store::write_atomic(path, text.as_bytes())?;
+            print(&format!("{}\n", path.display()))?;
+        }
+        _ => {
+            let colour = !args.json && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            print(&if colour { coloured(&text) } else { text })?;
+        }
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// A reader that has seen enough, `head` say, is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        done => done.context("cannot write to stdout"),
+    }
+}
+
+/// Says on a terminal what is going on when it takes more than a second.
+fn with_sign_of_life<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    if !io::stderr().is_terminal() {
+        return work();
+    }
+    let (done, waiting) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if waiting.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                let spinner = ProgressBar::new_spinner().with_message(what);
+                spinner.enable_steady_tick(Duration::from_millis(100));
+                // Ends when the other side is dropped.
+                let _ = waiting.recv();
+                spinner.finish_and_clear();
+            }
+        });
+        let made = work();
+        drop(done);
+        made
+    })
+}
+
+/// The outcomes of the preflight in colour; no other line begins like them.
+fn coloured(text: &str) -> String {
+    let colours = [("PASS", 32), ("WARN", 33), ("FAIL", 31)];
+    let line = |line: &str| {
+        let outcome = colours.iter().find(|(word, _)| line.starts_with(&format!("  {word}  ")));
+        match outcome {
+            Some((word, colour)) => format!("  \x1b[1;{colour}m{word}\x1b[0m{}\n", &line[2 + word.len()..]),
+            None => format!("{line}\n"),
+        }
+    };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_outcomes_are_coloured() {
+        let text = "Preflight\n  PASS  load  fine\n  FAIL  disk  PASS  full\n        fix: du\nPASS  x\n";
+        let want = "Preflight\n  \x1b[1;32mPASS\x1b[0m  load  fine\n  \x1b[1;31mFAIL\x1b[0m  disk  PASS  full\n        fix: du\nPASS  x\n";
+        assert_eq!(coloured(text), want);
+    }
+}
