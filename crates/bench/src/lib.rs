@@ -10,6 +10,7 @@ mod frames;
 mod measure;
 mod outputs;
 mod ring;
+pub mod tensors;
 mod worker;
 
 pub use clock::now_ns;

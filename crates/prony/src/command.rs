@@ -4,6 +4,7 @@ mod bench;
 mod data;
 mod manual;
 mod report;
+mod run;
 
 use prony_types::ExitCode;
 
@@ -11,6 +12,7 @@ pub(crate) use self::bench::bench;
 pub(crate) use self::data::data;
 pub(crate) use self::manual::{completions, man};
 pub(crate) use self::report::report;
+pub(crate) use self::run::{Shape, run};
 use crate::version::VERSION;
 
 /// One job for a parent process.
