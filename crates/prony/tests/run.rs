@@ -307,7 +307,7 @@ fn a_broken_file_is_named_and_nothing_is_allocated_on_its_word() {
 #[test]
 fn without_an_input_the_inputs_are_shown() {
     let place = Place::new();
-    refused(&place.once("builtin-rgb", &[]), &["images f32[1,3,320,320]", "--input photo.jpg", "images=x.npy"]);
+    refused(&place.once("builtin-rgb", &[]), &["images f32[batch,3,320,320]", "--input photo.jpg", "images=x.npy"]);
     let model = place.node("Sub", &[("a", &[1, 2]), ("b", &[-1, 2])], &[1, 2]);
     refused(&place.once(model, &[]), &["a f32[1,2], b f32[batch,2]", "--input a=x.npy --input b=x.npy", "x.npz"]);
 }

@@ -9,9 +9,8 @@ use prony_source::{jpeg, png};
 use prony_types::{TensorInfo, TensorView};
 use prony_vision::draw;
 use serde::Serialize;
-use serde_json::json;
 
-use super::boxes::Boxes;
+use super::boxes::{Boxes, NamedBox};
 use super::feed::{Feed, ending, list, named};
 
 /// A file that was asked for.
@@ -38,6 +37,16 @@ pub(crate) struct Written {
     pub(crate) file: String,
     /// In words.
     pub(crate) holds: String,
+}
+
+/// What a `.json` holds.
+#[derive(Serialize)]
+struct BoxFile {
+    image: String,
+    width: u32,
+    height: u32,
+    head: String,
+    detections: Vec<NamedBox>,
 }
 
 impl Targets {
@@ -98,8 +107,8 @@ impl Targets {
                     let (width, height) = (picture.image.width(), picture.image.height());
                     let found = boxes.named(names);
                     let holds = counted(found.len());
-                    let image = json!({ "file": picture.path, "width": width, "height": height });
-                    let all = json!({ "image": image, "head": boxes.head(), "detections": found });
+                    let image = picture.path.display().to_string();
+                    let all = BoxFile { image, width, height, head: boxes.head(), detections: found };
                     (serde_json::to_vec_pretty(&all)?, holds)
                 }
                 (What::Picture, Some(boxes), Some(picture)) => {
