@@ -1,17 +1,13 @@
 //! What a cell is fed: distinct frames, decoded and resident before anything is timed.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
-use npyz::NpyFile;
 use prony_source::{folder, scenes};
 use prony_types::{DType, Image, InputSpec, ModelSource, Pixels, SceneKind, SourceSpec, TensorSpec};
 use sha2::{Digest, Sha256};
-use zip::ZipArchive;
-use zip::result::ZipError;
 
 use crate::now_ns;
+use crate::tensors::{ArrayFile, Values};
 
 /// Decoded frames beyond this are not kept: a small board has little more.
 const MAX_RESIDENT_BYTES: usize = 512 << 20;
@@ -37,12 +33,6 @@ pub(crate) enum Items {
     Tensors(Vec<Vec<Values>>),
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Values {
-    F32(Vec<f32>),
-    I32(Vec<i32>),
-}
-
 impl Feed {
     pub(crate) fn len(&self) -> usize {
         match &self.items {
@@ -64,13 +54,9 @@ impl Feed {
             Pixels::U8(data) => data.len(),
             Pixels::U16(data) => data.len() * 2,
         };
-        let values = |values: &Values| match values {
-            Values::F32(data) => data.len() * 4,
-            Values::I32(data) => data.len() * 4,
-        };
         match &self.items {
             Items::Images(images) => images.iter().map(image).sum(),
-            Items::Tensors(tensors) => tensors.iter().flatten().map(values).sum(),
+            Items::Tensors(tensors) => tensors.iter().flatten().map(Values::bytes).sum(),
         }
     }
 
@@ -85,12 +71,7 @@ impl Feed {
         match &self.items {
             Items::Images(images) => images.iter().take(count).for_each(|image| hash_image(&mut hash, image)),
             Items::Tensors(tensors) => {
-                for values in tensors.iter().take(count).flatten() {
-                    match values {
-                        Values::F32(data) => data.iter().for_each(|x| hash.update(x.to_le_bytes())),
-                        Values::I32(data) => data.iter().for_each(|x| hash.update(x.to_le_bytes())),
-                    }
-                }
+                tensors.iter().take(count).flatten().for_each(|values| values.each_value(|bytes| hash.update(bytes)));
             }
         }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -180,109 +161,65 @@ fn from_folder(dir: &Path, count: usize, beat: &dyn Fn()) -> Result<Feed, String
 /// Tensors for a model that is not a detector: from a file, or random.
 pub(crate) fn tensors(spec: &InputSpec, inputs: &[TensorSpec]) -> Result<Feed, String> {
     let (items, source) = match &spec.source {
-        SourceSpec::Tensor(path) => (vec![from_file(path, inputs)?], format!("tensors in {}", path.display())),
+        SourceSpec::Tensor(path) => {
+            let (values, notes) = from_file(path, inputs)?;
+            (vec![values], [vec![format!("tensors in {}", path.display())], notes].concat().join("; "))
+        }
         _ => (random(spec, inputs)?, format!("random values from 0 to 1, seed {}", spec.seed)),
     };
     Ok(Feed { items: Items::Tensors(items), source, skipped: Vec::new(), decode_ns: Vec::new(), home_scenes: false })
 }
 
 fn random(spec: &InputSpec, inputs: &[TensorSpec]) -> Result<Vec<Vec<Values>>, String> {
-    if let Some(tensor) = inputs.iter().find(|t| t.dtype != DType::F32) {
-        return Err(format!("input {tensor} takes integers, whose range only you know; give --input x.npz"));
-    }
-    let bytes: usize = inputs.iter().map(|t| t.len() * 4).sum();
+    // At most; nothing hangs on the exact number.
+    let width = |dtype: DType| if dtype == DType::F64 { 8 } else { 4 };
+    let bytes: usize = inputs.iter().map(|t| t.len() * width(t.dtype)).sum();
     let frames = (MAX_RESIDENT_BYTES / bytes.max(1)).clamp(1, spec.frames.max(1) as usize);
     let mut state = spec.seed ^ 0x9e37_79b9_7f4a_7c15;
-    let mut next = move || {
+    let mut next = || {
         // An LCG with Knuth's multiplier; the upper bits are good enough to be "some input".
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f32 / (1u64 << 24) as f32
     };
-    Ok((0..frames)
-        .map(|_| inputs.iter().map(|t| Values::F32((0..t.len()).map(|_| next()).collect())).collect())
-        .collect())
+    let mut values = |tensor: &TensorSpec| {
+        Values::floats(tensor.dtype, (0..tensor.len()).map(|_| next())).ok_or_else(|| {
+            format!("input {tensor} takes no floats, and only you know what it takes; give --input x.npz")
+        })
+    };
+    (0..frames).map(|_| inputs.iter().map(&mut values).collect()).collect()
 }
 
-fn from_file(path: &Path, inputs: &[TensorSpec]) -> Result<Vec<Values>, String> {
-    let name = path.display();
-    if path.extension().is_some_and(|e| e == "npz") {
-        let file = File::open(path).map_err(|e| format!("cannot read {name}: {e}"))?;
-        let mut archive =
-            ZipArchive::new(BufReader::new(file)).map_err(|e| format!("{name} is not an .npz file: {e}"))?;
-        let there: Vec<String> =
-            archive.file_names().flatten().map(|entry| entry.trim_end_matches(".npy").to_owned()).collect();
-        let mut array = |tensor: &TensorSpec| {
-            let entry = match archive.by_name(&format!("{}.npy", tensor.name)) {
-                Ok(entry) => entry,
-                Err(ZipError::FileNotFound) => {
-                    return Err(format!("no array `{}`; it has {}", tensor.name, there.join(", ")));
-                }
-                Err(error) => return Err(error.to_string()),
-            };
-            values(NpyFile::new(entry).map_err(|e| e.to_string())?, tensor)
-        };
-        inputs.iter().map(|tensor| array(tensor).map_err(|e| format!("{name}: {e}"))).collect()
-    } else {
-        let [tensor] = inputs else {
-            return Err(format!("the model has {} inputs; give an .npz with one array for each", inputs.len()));
-        };
-        let file = File::open(path).map_err(|e| format!("cannot read {name}: {e}"))?;
-        let array = NpyFile::new(BufReader::new(file)).map_err(|e| format!("{name} is not an .npy file: {e}"))?;
-        Ok(vec![values(array, tensor).map_err(|e| format!("{name}: {e}"))?])
+/// The values, and what had to be done to them.
+fn from_file(path: &Path, inputs: &[TensorSpec]) -> Result<(Vec<Values>, Vec<String>), String> {
+    let file = ArrayFile::open(path).map_err(|e| e.to_string())?;
+    if file.names().is_none() && inputs.len() != 1 {
+        return Err(format!("the model has {} inputs; give an .npz with one array for each", inputs.len()));
     }
-}
-
-fn values<R: std::io::Read>(array: NpyFile<R>, tensor: &TensorSpec) -> Result<Values, String> {
-    let shape: Vec<usize> = array.shape().iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
-    if shape.len() != tensor.shape.len() {
-        return Err(format!("{} axes for input {tensor}", shape.len()));
+    let (mut values, mut notes) = (Vec::new(), Vec::new());
+    for input in inputs {
+        let array = file.read(&input.name, input).map_err(|e| e.to_string())?;
+        values.push(array.values);
+        notes.extend(array.note);
     }
-    if let Some(axis) = (0..shape.len()).find(|&i| shape[i] != tensor.shape[i]) {
-        return Err(format!("{} at axis {axis} for input {tensor}", shape[axis]));
-    }
-    if array.order() != npyz::Order::C {
-        return Err("Fortran order; save it with numpy.ascontiguousarray".into());
-    }
-    let wrong = |_| format!("values of another type than {} for input {tensor}", tensor.dtype);
-    match tensor.dtype {
-        DType::I32 => match array.try_data::<i32>() {
-            Ok(data) => data.collect::<Result<_, _>>().map(Values::I32).map_err(|e| e.to_string()),
-            Err(array) => {
-                let wide = array.try_data::<i64>().map_err(wrong)?.collect::<Result<Vec<_>, _>>();
-                let wide = wide.map_err(|e| e.to_string())?;
-                let narrow = wide.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>();
-                narrow.map(Values::I32).map_err(|_| "a value does not fit 32 bits".to_owned())
-            }
-        },
-        _ => {
-            let data = array.try_data::<f32>().map_err(wrong)?;
-            data.collect::<Result<_, _>>().map(Values::F32).map_err(|e| e.to_string())
-        }
-    }
+    Ok((values, notes))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use half::f16;
+    use prony_types::{TensorData, TensorView};
+
     use super::*;
+    use crate::tensors::{npy_bytes, npz_bytes};
 
     fn spec(source: SourceSpec) -> InputSpec {
         InputSpec { source, seed: 7, frames: 4 }
     }
 
-    /// An .npy file by hand: version 1.0, f32, C order.
-    fn npy(shape: &[usize], values: &[f32]) -> Vec<u8> {
-        let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
-        let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
-        header.push_str(&" ".repeat(64 - (10 + header.len() + 1) % 64));
-        header.push('\n');
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((header.len() as u16).to_le_bytes());
-        bytes.extend(header.as_bytes());
-        values.iter().for_each(|x| bytes.extend(x.to_le_bytes()));
-        bytes
+    fn view<'a>(name: &'a str, shape: &'a [usize], data: &'a [f32]) -> TensorView<'a> {
+        TensorView { name, shape, data: TensorData::F32(data) }
     }
 
     #[test]
@@ -305,30 +242,42 @@ mod tests {
     fn an_npy_of_another_shape_names_the_axis() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.npy");
-        let bytes = npy(&[1, 3], &[1.0, 2.0, 3.0]);
-        std::fs::write(&path, bytes).unwrap();
+        std::fs::write(&path, npy_bytes(&view("", &[1, 3], &[1.0, 2.0, 3.0]))).unwrap();
         let input = |n| TensorSpec { name: "x".into(), dtype: DType::F32, shape: vec![1, n] };
         let feed = tensors(&spec(SourceSpec::Tensor(path.clone())), &[input(3)]).unwrap();
         let Items::Tensors(items) = &feed.items else { panic!("no tensors") };
         assert_eq!(items[0][0], Values::F32(vec![1.0, 2.0, 3.0]));
         let error = tensors(&spec(SourceSpec::Tensor(path)), &[input(4)]).unwrap_err();
-        assert!(error.contains("3 at axis 1 for input x f32[1, 4]"), "{error}");
+        assert!(error.contains("the model takes f32[1,4]: axis 1 is 3 instead of 4"), "{error}");
     }
 
     #[test]
     fn an_npz_has_an_array_for_each_input_or_says_which_is_missing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.npz");
-        let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
-        archive.start_file("x.npy", zip::write::SimpleFileOptions::default()).unwrap();
-        archive.write_all(&npy(&[1, 2], &[3.0, 4.0])).unwrap();
-        archive.finish().unwrap();
+        std::fs::write(&path, npz_bytes(&[view("x", &[1, 2], &[3.0, 4.0])]).unwrap()).unwrap();
         let input = |name: &str| TensorSpec { name: name.into(), dtype: DType::F32, shape: vec![1, 2] };
         let feed = tensors(&spec(SourceSpec::Tensor(path.clone())), &[input("x")]).unwrap();
         let Items::Tensors(items) = &feed.items else { panic!("no tensors") };
         assert_eq!(items[0][0], Values::F32(vec![3.0, 4.0]));
         let error = tensors(&spec(SourceSpec::Tensor(path)), &[input("y")]).unwrap_err();
         assert!(error.contains("no array `y`; it has x"), "{error}");
+    }
+
+    #[test]
+    fn a_half_precision_input_takes_rounded_values_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npy");
+        std::fs::write(&path, npy_bytes(&view("", &[2], &[0.5, 0.1]))).unwrap();
+        let input = TensorSpec { name: "x".into(), dtype: DType::F16, shape: vec![2] };
+        let feed = tensors(&spec(SourceSpec::Tensor(path)), std::slice::from_ref(&input)).unwrap();
+        let Items::Tensors(items) = &feed.items else { panic!("no tensors") };
+        assert_eq!(items[0][0], Values::F16([0.5, 0.1].map(f16::from_f32).to_vec()));
+        assert!(feed.source.ends_with("x.npy; array `x` rounded from f32 to f16"), "{}", feed.source);
+        assert_eq!(feed.bytes(), 4);
+        let random = tensors(&spec(SourceSpec::Scenes), &[input]).unwrap();
+        let Items::Tensors(items) = &random.items else { panic!("no tensors") };
+        assert!(matches!(&items[0][0], Values::F16(data) if data.len() == 2));
     }
 
     #[test]

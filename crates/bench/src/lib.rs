@@ -11,6 +11,7 @@ mod measure;
 mod outputs;
 mod reference;
 mod ring;
+pub mod tensors;
 mod worker;
 
 pub use clock::now_ns;

@@ -1,11 +1,12 @@
 //! One cell under the clock: the way of a frame, and the loops around it.
 
-use prony_backend::{BackendError, Session, SlotInput, Timing};
+use prony_backend::{BackendError, Session, Timing};
 use prony_judge::steady::SteadyDetector;
 use prony_types::{Detection, Phase, Sample, TensorSpec, TensorView};
 use prony_vision::{Decoder, HeadError, Letterbox, Preprocessor};
 
-use crate::frames::{Feed, Items, Values};
+use crate::frames::{Feed, Items};
+use crate::tensors::fill_image;
 use crate::{RingWriter, now_ns};
 
 /// A fixed warm-up ends when it is asked to; a free one at this many seconds even if nothing settled.
@@ -40,6 +41,8 @@ pub(crate) struct Detector {
     pub(crate) decoder: Option<Decoder>,
     /// By slot, then by item of the batch.
     letterboxes: Vec<Vec<Letterbox>>,
+    /// One image in 32 bits, on its way into an input of 16.
+    scratch: Vec<f32>,
     detections: Vec<Detection>,
 }
 
@@ -50,6 +53,7 @@ impl Detector {
             preprocessor: Preprocessor::new(width, height),
             decoder: None,
             letterboxes: vec![vec![unset; batch]; slots],
+            scratch: Vec::new(),
             detections: Vec::with_capacity(1024),
         }
     }
@@ -88,19 +92,16 @@ impl Cell {
             let frame = (first + item) % count;
             match (&self.feed.items, &mut self.pipeline) {
                 (Items::Images(images), Pipeline::Detector(detector)) => {
-                    if let SlotInput::F32(input) = self.session.input(slot, 0) {
-                        let share = input.len() / self.batch;
-                        let out = &mut input[item * share..(item + 1) * share];
-                        detector.letterboxes[slot][item] = detector.preprocessor.run(&images[frame], out);
+                    let Detector { preprocessor, letterboxes, scratch, .. } = &mut **detector;
+                    let place = [item, self.batch];
+                    let input = self.session.input(slot, 0);
+                    if let Some(placed) = fill_image(preprocessor, &images[frame], input, place, scratch) {
+                        letterboxes[slot][item] = placed;
                     }
                 }
                 (Items::Tensors(frames), _) => {
                     for (index, values) in frames[frame].iter().enumerate() {
-                        match (self.session.input(slot, index), values) {
-                            (SlotInput::F32(input), Values::F32(data)) => input.copy_from_slice(data),
-                            (SlotInput::I32(input), Values::I32(data)) => input.copy_from_slice(data),
-                            _ => {}
-                        }
+                        values.fill(self.session.input(slot, index));
                     }
                     // A tensor already is a whole batch.
                     self.next = (first + 1) % count;

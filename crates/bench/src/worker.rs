@@ -270,7 +270,7 @@ fn pipeline(job: &MeasureJob, frames_of: &ModelSource, session: &dyn Session) ->
 /// Height and width of a detector's one input.
 fn image_input(inputs: &[TensorSpec]) -> Result<[u32; 2], String> {
     if let [input] = inputs
-        && input.dtype == DType::F32
+        && matches!(input.dtype, DType::F32 | DType::F16)
         && let [_, 3, height, width] = input.shape[..]
     {
         return Ok([height as u32, width as u32]);

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use prony_types::SceneKind;
+use prony_types::{BackendName, HeadChoice, Precision, SceneKind};
 
+use crate::command::Shape;
 use crate::options::BenchOptions;
 use crate::runtime::Request;
 use crate::version::VERSION;
@@ -28,6 +29,8 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Measure models and write a report
     Bench(Box<BenchArgs>),
+    /// Run a model once on your tensors or your image, and look at what comes out
+    Run(Box<RunArgs>),
     /// Make data sets
     Data(DataArgs),
     /// Render the report of a run again
@@ -81,6 +84,76 @@ pub(crate) struct BenchArgs {
     /// Say more about what is going on
     #[arg(long, short, help_heading = "Output")]
     pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+#[command(after_help = "Examples:
+  prony run builtin-rgb --input photo.jpg                      the outputs as a table, and the boxes
+  prony run yolo.onnx --input photo.jpg --output boxes.jpg --output boxes.json
+  prony run net.onnx --input x.npy --output y.npy              one input, one output
+  prony run net.onnx --input a=a.npy --input b=b.npy --output y.npz
+  prony run net.onnx --input x.npz --shape ids=1x128 --json    arrays named as the inputs
+  prony run half.onnx --backend ort-cpu --library libonnxruntime.so --input x.npy
+
+Arrays may be in C or Fortran order, of either byte order. Floats are widened, or rounded and that is said; whole numbers
+are converted where every one fits; a bf16 input takes its bits as uint16, or floats. Outputs are written in the type
+that they are widened to: float32, int32 or int64. An image is letterboxed as `prony bench` does it.
+
+The model runs in this very process: what crashes it is seen as it is.
+
+Exit codes: 0 all well; 1 the backend failed; 2 wrong usage or bad input; 3 an output holds NaN or infinity.")]
+pub(crate) struct RunArgs {
+    /// A model file (.onnx), or builtin-rgb, builtin-thermal
+    pub(crate) model: String,
+
+    /// What executes it
+    #[arg(long, value_name = "NAME", default_value = "rten", help_heading = "Backend")]
+    pub(crate) backend: BackendName,
+
+    /// The library of ort-* or openvino [env: PRONY_ONNXRUNTIME, PRONY_OPENVINO]
+    #[arg(long, value_name = "FILE", help_heading = "Backend")]
+    pub(crate) library: Option<PathBuf>,
+
+    /// Arithmetic [default: what the file brings]
+    #[arg(long, value_name = "P", help_heading = "Backend")]
+    pub(crate) precision: Option<Precision>,
+
+    /// Which device, from 0
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Backend")]
+    pub(crate) device: u32,
+
+    /// CPU threads [default: one a physical core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Backend")]
+    pub(crate) threads: Option<u32>,
+
+    /// An image, an .npy, or an .npz with arrays named as the inputs; repeat it as NAME=FILE for several inputs
+    #[arg(long, value_name = "[NAME=]FILE", help_heading = "Input")]
+    pub(crate) input: Vec<String>,
+
+    /// Shape of an input whose axes are free, e.g. images=1x3x640x640 [default: that of the array]
+    #[arg(long, value_name = "NAME=SHAPE", help_heading = "Input")]
+    pub(crate) shape: Vec<Shape>,
+
+    /// Where to: .npy for one output, .npz for all, .json for boxes, .jpg or .png for a picture of them; may be repeated
+    #[arg(long, short, value_name = "[NAME=]FILE", help_heading = "Output")]
+    pub(crate) output: Vec<String>,
+
+    /// Print a summary as JSON on stdout
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    /// Lowest confidence that is kept [default: 0.25]
+    #[arg(long, value_name = "X", help_heading = "Boxes")]
+    pub(crate) conf: Option<f32>,
+
+    /// Overlap above which the weaker box goes [default: 0.45]
+    #[arg(long, value_name = "X", help_heading = "Boxes")]
+    pub(crate) iou: Option<f32>,
+
+    /// How outputs become boxes: auto, dense, objectness, dfl, end2end, efficient-nms, rtdetr, none [default: auto]
+    #[arg(long, value_name = "HEAD", help_heading = "Boxes")]
+    pub(crate) head: Option<HeadChoice>,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ mod data;
 mod doctor;
 mod manual;
 mod report;
+mod run;
 mod runtime;
 
 use prony_types::ExitCode;
@@ -14,6 +15,7 @@ pub(crate) use self::data::data;
 pub(crate) use self::doctor::doctor;
 pub(crate) use self::manual::{completions, man};
 pub(crate) use self::report::report;
+pub(crate) use self::run::{Shape, run};
 pub(crate) use self::runtime::runtime;
 use crate::version::VERSION;
 

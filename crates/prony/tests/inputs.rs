@@ -8,8 +8,8 @@ use std::path::Path;
 
 use prony_model::onnx::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo};
 use prony_types::{CellStatus, SceneKind, Stage};
-use prost::Message as _;
-use support::{Place, cell, expect_code, prony, quick, stderr};
+use support::numpy::npy;
+use support::{Place, cell, expect_code, prony, quick, stderr, write_model};
 
 /// A small classifier: convolution, global pooling, a dense layer, softmax.
 fn classifier() -> ModelProto {
@@ -36,27 +36,10 @@ fn classifier() -> ModelProto {
     ModelProto::new(graph, &[])
 }
 
-fn write(path: &Path, model: &ModelProto) -> String {
-    fs::write(path, model.encode_to_vec()).unwrap();
-    path.to_str().unwrap().to_owned()
-}
-
-fn npy(path: &Path, shape: &[usize], values: impl Iterator<Item = f32>) {
-    let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
-    header.push_str(&" ".repeat(64 - (10 + header.len() + 1) % 64));
-    header.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    values.for_each(|x| bytes.extend(x.to_le_bytes()));
-    fs::write(path, bytes).unwrap();
-}
-
 #[test]
 fn a_classifier_completes_with_head_none() {
     let place = Place::new();
-    let model = write(&place.path("classifier.onnx"), &classifier());
+    let model = write_model(&place.path("classifier.onnx"), &classifier());
     let output = place.bench(&quick(&["--head", "none"])).arg(&model).output().unwrap();
     expect_code(&output, 0);
     let record = place.record();
@@ -71,17 +54,18 @@ fn a_classifier_completes_with_head_none() {
 #[test]
 fn tensors_come_from_a_file_and_a_wrong_shape_names_the_axis() {
     let place = Place::new();
-    let model = write(&place.path("classifier.onnx"), &classifier());
+    let model = write_model(&place.path("classifier.onnx"), &classifier());
     let (good, bad) = (place.path("good.npy"), place.path("bad.npy"));
-    npy(&good, &[1, 3, 64, 64], (0..3 * 64 * 64).map(|i| (i % 255) as f32 / 255.0));
-    npy(&bad, &[1, 3, 64, 32], (0..3 * 64 * 32).map(|i| i as f32));
+    let values: Vec<f32> = (0..3 * 64 * 64).map(|i| (i % 255) as f32 / 255.0).collect();
+    fs::write(&good, npy("<f4", &[1, 3, 64, 64], &values, f32::to_le_bytes)).unwrap();
+    fs::write(&bad, npy("<f4", &[1, 3, 64, 32], &values[..3 * 64 * 32], f32::to_le_bytes)).unwrap();
     let output = place.bench(&quick(&[])).arg(&model).arg("--input").arg(&good).output().unwrap();
     expect_code(&output, 0);
     assert!(place.record().cells[0].input.as_ref().unwrap().source.contains("good.npy"));
     let other = Place::new();
     let output = other.bench(&quick(&[])).arg(&model).arg("--input").arg(&bad).output().unwrap();
     expect_code(&output, 2);
-    assert!(stderr(&output).contains("32 at axis 3"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("axis 3 is 32 instead of 64"), "{}", stderr(&output));
     assert!(!other.runs().exists(), "nothing ran, so nothing is left behind");
 }
 
@@ -114,7 +98,7 @@ fn objectness() -> ModelProto {
 #[test]
 fn a_batch_of_another_head_is_not_called_wrong() {
     let place = Place::new();
-    let model = write(&place.path("v5.onnx"), &objectness());
+    let model = write_model(&place.path("v5.onnx"), &objectness());
     let output = place.bench(&quick(&["--batch", "2", "--imgsz", "64"])).arg(&model).output().unwrap();
     expect_code(&output, 0);
     let record = place.record();
@@ -134,7 +118,7 @@ fn a_threshold_above_every_score_is_not_a_wrong_output() {
 #[test]
 fn an_output_that_fits_no_head_prints_the_shapes() {
     let place = Place::new();
-    let model = write(&place.path("classifier.onnx"), &classifier());
+    let model = write_model(&place.path("classifier.onnx"), &classifier());
     let output = place.bench(&quick(&[])).arg(&model).output().unwrap();
     expect_code(&output, 1);
     let reason = place.record().cells[0].reason.clone().unwrap();

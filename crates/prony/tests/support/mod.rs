@@ -1,13 +1,17 @@
 //! Running the real binary and reading what it leaves behind.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod numpy;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use prony_model::onnx::ModelProto;
 use prony_types::{CellRecord, Event, RunRecord};
+use prost::Message as _;
 use tempfile::TempDir;
 
 /// A place for run folders and input files; gone afterwards.
@@ -51,6 +55,12 @@ pub(crate) fn prony() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("prony"));
     command.env_remove("PRONY_TEST_FAULT").stdin(Stdio::null());
     command
+}
+
+/// Writes a model; its path as an argument.
+pub(crate) fn write_model(path: &Path, model: &ModelProto) -> String {
+    fs::write(path, model.encode_to_vec()).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 /// Short enough for a test, long enough for five rounds.

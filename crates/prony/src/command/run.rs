@@ -1,0 +1,166 @@
+//! `prony run`: a model once, in this very process, for people who want to see what it does.
+
+mod boxes;
+mod feed;
+mod output;
+mod shape;
+mod summary;
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use indicatif::ProgressBar;
+use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, needs, precision_of};
+use prony_bench::tensors::output_spec;
+use prony_model::ModelFile;
+use prony_types::{BackendName, ExitCode, FailureKind, HeadChoice, ModelSource, PostSpec, RuntimeSpec, TensorSpec};
+use prony_vision::HeadError;
+
+use self::boxes::Boxes;
+use self::feed::{Feed, Sources};
+use self::output::Targets;
+pub(crate) use self::shape::Shape;
+use self::summary::{OutputSummary, Summary};
+use crate::args::RunArgs;
+
+/// Most boxes an image, as in `bench`.
+const MAX_DET: u32 = 300;
+
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    attempt(args).or_else(|error| {
+        // What the user gave is wrong, or it is the backend's doing: two exit codes.
+        let failed = match error.downcast_ref::<BackendError>() {
+            Some(error) => !matches!(error.kind(), FailureKind::Input | FailureKind::Model),
+            None => error.is::<HeadError>(),
+        };
+        if !failed {
+            return Err(error);
+        }
+        eprintln!("error: {error:#}");
+        Ok(ExitCode::CellFailed)
+    })
+}
+
+fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let post = PostSpec {
+        conf: share("--conf", args.conf.unwrap_or(0.25))?,
+        iou: share("--iou", args.iou.unwrap_or(0.45))?,
+        max_det: MAX_DET,
+    };
+    let model = open(&args.model)?;
+    let info = &model.info;
+    let sources = Sources::find(&args.model, &args.input, &info.inputs)?;
+    let targets = Targets::find(&args.output, &info.outputs, sources.has_image())?;
+    if !sources.has_image() {
+        let given = [("--conf", args.conf.is_some()), ("--iou", args.iou.is_some()), ("--head", args.head.is_some())];
+        if let Some((flag, _)) = given.into_iter().find(|&(_, given)| given) {
+            bail!("{flag} is about boxes, which need an image as --input");
+        }
+    }
+    let spec = SessionSpec {
+        precision: args.precision.unwrap_or_else(|| precision_of(info)),
+        device: args.device,
+        threads: args.threads.unwrap_or_else(|| affinity::choose(None).len() as u32),
+        runtime: runtime_for(args.backend, args.library.as_deref())?,
+        shapes: sources.shapes(&args.shape, info)?,
+        ..SessionSpec::new(&model)
+    };
+    let waiting = spinner(format!("loading {} on {}", args.model, args.backend));
+    let begun = Instant::now();
+    let mut session = backend(args.backend).open(&spec)?;
+    let load_ms = millis(begun);
+    waiting.set_message("running");
+    let mut feed = sources.read(session.inputs())?;
+    let mut call_ms = call(&mut *session, &mut feed)?;
+    let outputs: Vec<TensorSpec> = (0..session.output_count()).map(|i| output_spec(&session.output(0, i))).collect();
+    let mut notes = feed.notes.clone();
+    let mut boxes = None;
+    if let Some(size) = feed.image_size() {
+        let wanted = targets.need_boxes() || args.head.is_some_and(|head| head != HeadChoice::Auto);
+        match Boxes::new(args.head.unwrap_or(HeadChoice::Auto), &outputs, &info.metadata, size, &post) {
+            Ok(None) => ensure!(!targets.need_boxes(), "a model without boxes has none to draw or to write"),
+            Ok(Some(mut found)) => {
+                if feed.refit(found.fit()) {
+                    call_ms = call(&mut *session, &mut feed)?;
+                }
+                found.decode(&*session, &feed)?;
+                boxes = Some(found);
+            }
+            // Without a wish for boxes the raw outputs are worth having.
+            Err(error @ HeadError::NoFit { .. }) if !wanted => notes.push(format!("no boxes: {error}")),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    waiting.finish_and_clear();
+    let written = targets.write(&*session, &feed, boxes.as_ref(), &info.metadata.names)?;
+    let summary = Summary {
+        model: &args.model,
+        sha256: &model.sha256,
+        backend: session.record(),
+        executed: session.executed(),
+        load_ms,
+        call_ms,
+        inputs: feed.summaries(session.inputs()),
+        outputs: (0..session.output_count()).map(|i| OutputSummary::new(&session.output(0, i))).collect(),
+        head: boxes.as_ref().map(|boxes| boxes.head()),
+        detections: boxes.as_ref().map(|boxes| boxes.named(&info.metadata.names)),
+        written,
+        notes,
+    };
+    summary.print(args.json)?;
+    Ok(if summary.complain() { ExitCode::Gate } else { ExitCode::Ok })
+}
+
+/// Fills the inputs and runs the model; milliseconds of the call itself.
+fn call(session: &mut dyn Session, feed: &mut Feed) -> Result<f64, BackendError> {
+    feed.fill(session);
+    let begun = Instant::now();
+    session.run(0)?;
+    Ok(millis(begun))
+}
+
+fn millis(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
+
+fn share(flag: &str, value: f32) -> anyhow::Result<f32> {
+    ensure!((0.0..=1.0).contains(&value), "{flag} {value} must lie between 0 and 1");
+    Ok(value)
+}
+
+fn open(name: &str) -> anyhow::Result<ModelFile> {
+    let builtin = name.strip_prefix("builtin-").filter(|_| !Path::new(name).exists());
+    let source = match builtin {
+        Some(kind) => ModelSource::Builtin(kind.parse().map_err(|_| {
+            anyhow::anyhow!("there is no model `{name}`; built in are builtin-rgb and builtin-thermal")
+        })?),
+        None => ModelSource::File(PathBuf::from(name)),
+    };
+    Ok(ModelFile::open(&source)?)
+}
+
+/// The library that a backend opens: the one that was named, by flag or by environment.
+fn runtime_for(backend: BackendName, library: Option<&Path>) -> anyhow::Result<Option<RuntimeSpec>> {
+    let Some((runtime, _)) = needs(backend) else {
+        ensure!(library.is_none(), "{backend} is built in; --library is for the backends that open one");
+        return Ok(None);
+    };
+    let variable = format!("PRONY_{}", runtime.name().to_uppercase());
+    let library = library.map(Path::to_owned).or_else(|| std::env::var_os(&variable).map(PathBuf::from));
+    let library = library
+        .with_context(|| format!("{backend} opens the library of {runtime}; give --library FILE or set {variable}"))?;
+    ensure!(library.is_file(), "{backend}: there is no library {}", library.display());
+    Ok(Some(RuntimeSpec { library, version: String::new() }))
+}
+
+/// A sign of life on a terminal, for models that take their time.
+fn spinner(message: String) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_message(message);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

@@ -1,0 +1,136 @@
+//! Files that a call leaves behind. What is wrong with them is said before the model runs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, ensure};
+use prony_backend::Session;
+use prony_bench::tensors::{describe, npy_bytes, npz_bytes, output_spec};
+use prony_source::{jpeg, png};
+use prony_types::{TensorInfo, TensorView};
+use prony_vision::draw;
+use serde::Serialize;
+
+use super::boxes::{Boxes, NamedBox};
+use super::feed::{Feed, ending, list, named};
+
+/// A file that was asked for.
+struct Target {
+    path: PathBuf,
+    what: What,
+}
+
+enum What {
+    /// One output, by its index.
+    Array(usize),
+    /// All outputs.
+    Arrays,
+    Boxes,
+    Picture,
+}
+
+/// All of them.
+pub(crate) struct Targets(Vec<Target>);
+
+/// A file that is there now.
+#[derive(Debug, Serialize)]
+pub(crate) struct Written {
+    pub(crate) file: String,
+    /// In words.
+    pub(crate) holds: String,
+}
+
+/// What a `.json` holds.
+#[derive(Serialize)]
+struct BoxFile {
+    image: String,
+    width: u32,
+    height: u32,
+    head: String,
+    detections: Vec<NamedBox>,
+}
+
+impl Targets {
+    pub(crate) fn find(given: &[String], outputs: &[TensorInfo], has_image: bool) -> anyhow::Result<Targets> {
+        let mut targets: Vec<Target> = Vec::new();
+        for text in given {
+            let (index, path) = named(text, outputs, "output")?;
+            let what = match (ending(path), index, outputs) {
+                ("npy", Some(index), _) => What::Array(index),
+                ("npy", None, [_]) => What::Array(0),
+                ("npy", None, _) => {
+                    bail!("--output {text}: say which, as NAME={text}, or give an .npz; it has {}", list(outputs))
+                }
+                ("npz", None, _) => What::Arrays,
+                ("json", None, _) => What::Boxes,
+                ("jpg" | "jpeg" | "png", None, _) => What::Picture,
+                ("npz" | "json" | "jpg" | "jpeg" | "png", Some(_), _) => {
+                    bail!("--output {text}: a single output goes into an .npy")
+                }
+                _ => bail!("--output {text}: give an .npy, .npz, .json, .jpg or .png"),
+            };
+            let boxes = matches!(what, What::Boxes | What::Picture);
+            ensure!(has_image || !boxes, "--output {text}: boxes need an image as --input");
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            ensure!(folder.is_dir(), "--output {text}: there is no folder {}", folder.display());
+            ensure!(!path.is_dir(), "--output {text}: {} is a folder", path.display());
+            ensure!(targets.iter().all(|target| target.path != path), "--output {text}: the same file twice");
+            targets.push(Target { path: path.to_owned(), what });
+        }
+        Ok(Targets(targets))
+    }
+
+    /// Whether nothing makes sense without boxes.
+    pub(crate) fn need_boxes(&self) -> bool {
+        self.0.iter().any(|target| matches!(target.what, What::Boxes | What::Picture))
+    }
+
+    pub(crate) fn write(
+        &self,
+        session: &dyn Session,
+        feed: &Feed,
+        boxes: Option<&Boxes>,
+        names: &[String],
+    ) -> anyhow::Result<Vec<Written>> {
+        let mut written = Vec::new();
+        for Target { path, what } in &self.0 {
+            let (bytes, holds) = match (what, boxes, feed.picture()) {
+                (What::Array(index), ..) => {
+                    let view = session.output(0, *index);
+                    (npy_bytes(&view), in_words(&view))
+                }
+                (What::Arrays, ..) => {
+                    let views: Vec<TensorView<'_>> =
+                        (0..session.output_count()).map(|i| session.output(0, i)).collect();
+                    (npz_bytes(&views)?, views.iter().map(in_words).collect::<Vec<_>>().join(", "))
+                }
+                (What::Boxes, Some(boxes), Some(picture)) => {
+                    let (width, height) = (picture.image.width(), picture.image.height());
+                    let found = boxes.named(names);
+                    let holds = counted(found.len());
+                    let image = picture.path.display().to_string();
+                    let all = BoxFile { image, width, height, head: boxes.head(), detections: found };
+                    (serde_json::to_vec_pretty(&all)?, holds)
+                }
+                (What::Picture, Some(boxes), Some(picture)) => {
+                    let side = picture.image.width().max(picture.image.height());
+                    let drawn = draw::detections(&picture.image, &boxes.found, names, side);
+                    let bytes =
+                        if ending(path) == "png" { png::encode_png(&drawn)? } else { jpeg::encode_jpeg(&drawn)? };
+                    (bytes, format!("{} on {}x{}", counted(boxes.found.len()), drawn.width(), drawn.height()))
+                }
+                (What::Boxes | What::Picture, ..) => bail!("{}: there are no boxes", path.display()),
+            };
+            prony_store::write_atomic(path, &bytes)?;
+            written.push(Written { file: path.display().to_string(), holds });
+        }
+        Ok(written)
+    }
+}
+
+fn in_words(view: &TensorView<'_>) -> String {
+    format!("{} {}", view.name, describe(output_spec(view).dtype, view.shape))
+}
+
+pub(crate) fn counted(boxes: usize) -> String {
+    format!("{boxes} {}", if boxes == 1 { "box" } else { "boxes" })
+}

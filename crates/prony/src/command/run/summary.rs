@@ -1,0 +1,206 @@
+//! What a call did, as a table or as JSON.
+
+use std::io::{self, Write as _};
+
+use prony_bench::tensors::{describe, output_spec};
+use prony_types::{BackendRecord, DType, TensorData, TensorView};
+use serde::Serialize;
+
+use super::boxes::NamedBox;
+use super::output::{Written, counted};
+
+/// Everything about one call.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) sha256: &'a str,
+    pub(crate) backend: BackendRecord,
+    /// The arithmetic that was really executed.
+    pub(crate) executed: String,
+    pub(crate) load_ms: f64,
+    /// The call alone: the first of the session, so no benchmark.
+    pub(crate) call_ms: f64,
+    pub(crate) inputs: Vec<InputSummary>,
+    pub(crate) outputs: Vec<OutputSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) head: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detections: Option<Vec<NamedBox>>,
+    pub(crate) written: Vec<Written>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// One input.
+#[derive(Debug, Serialize)]
+pub(crate) struct InputSummary {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<usize>,
+    /// In words.
+    pub(crate) from: String,
+}
+
+/// One output. Smallest, largest and mean are of what is finite, and absent where nothing is.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct OutputSummary {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mean: Option<f64>,
+    pub(crate) nan: u64,
+    pub(crate) infinite: u64,
+}
+
+impl OutputSummary {
+    pub(crate) fn new(view: &TensorView<'_>) -> OutputSummary {
+        let spec = output_spec(view);
+        let mut summary = OutputSummary {
+            name: spec.name,
+            dtype: spec.dtype,
+            shape: spec.shape,
+            min: None,
+            max: None,
+            mean: None,
+            nan: 0,
+            infinite: 0,
+        };
+        match view.data {
+            TensorData::F32(data) => summary.look(data.iter().map(|&x| f64::from(x))),
+            TensorData::I32(data) => summary.look(data.iter().map(|&x| f64::from(x))),
+            TensorData::I64(data) => summary.look(data.iter().map(|&x| x as f64)),
+        }
+        summary
+    }
+
+    fn look(&mut self, values: impl Iterator<Item = f64>) {
+        let (mut sum, mut count) = (0.0, 0u64);
+        for x in values {
+            self.nan += u64::from(x.is_nan());
+            self.infinite += u64::from(x.is_infinite());
+            if x.is_finite() {
+                self.min = Some(self.min.map_or(x, |min| min.min(x)));
+                self.max = Some(self.max.map_or(x, |max| max.max(x)));
+                sum += x;
+                count += 1;
+            }
+        }
+        self.mean = (count > 0).then(|| sum / count as f64);
+    }
+
+    fn is_finite(&self) -> bool {
+        self.nan + self.infinite == 0
+    }
+}
+
+impl Summary<'_> {
+    pub(crate) fn print(&self, json: bool) -> anyhow::Result<()> {
+        let text = if json { serde_json::to_string_pretty(self)? + "\n" } else { self.text() };
+        io::stdout().write_all(text.as_bytes())?;
+        if !json {
+            self.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        }
+        Ok(())
+    }
+
+    /// Says which outputs hold what is not a number; whether there are any.
+    pub(crate) fn complain(&self) -> bool {
+        for bad in self.outputs.iter().filter(|output| !output.is_finite()) {
+            let OutputSummary { name, nan, infinite, shape, .. } = bad;
+            let all: usize = shape.iter().product();
+            eprintln!("error: output `{name}` holds {nan} NaN and {infinite} infinite values among {all}");
+        }
+        self.outputs.iter().any(|output| !output.is_finite())
+    }
+
+    fn text(&self) -> String {
+        let BackendRecord { name, version, device, .. } = &self.backend;
+        let words: Vec<&str> =
+            [Some(name), version.as_ref(), device.as_ref()].into_iter().flatten().map(String::as_str).collect();
+        let mut text = format!(
+            "{} on {}, {}: loaded in {:.1} ms, first call {:.2} ms\n",
+            self.model,
+            words.join(" "),
+            self.executed,
+            self.load_ms,
+            self.call_ms
+        );
+        for input in &self.inputs {
+            text += &format!("input {} {} from {}\n", input.name, describe(input.dtype, &input.shape), input.from);
+        }
+        let number = |x: Option<f64>| x.map_or_else(|| "–".to_owned(), short);
+        let mut rows = vec![["output", "type", "min", "max", "mean", "values"].map(str::to_owned)];
+        rows.extend(self.outputs.iter().map(|output| {
+            let values = match output {
+                output if output.is_finite() => "finite".to_owned(),
+                output => format!("{} NaN, {} infinite", output.nan, output.infinite),
+            };
+            let kind = describe(output.dtype, &output.shape);
+            [output.name.clone(), kind, number(output.min), number(output.max), number(output.mean), values]
+        }));
+        text += &format!("\n{}", table(&rows));
+        if let (Some(boxes), Some(head)) = (&self.detections, &self.head) {
+            text += &format!("\n{}, head {head}\n", counted(boxes.len()));
+            let mut rows = vec![["class", "score", "left", "top", "right", "bottom"].map(str::to_owned)];
+            rows.extend(boxes.iter().map(|found| {
+                let [left, top, right, bottom] = found.xyxy.map(|x| format!("{x:.1}"));
+                let name = found.name.clone().unwrap_or_else(|| format!("#{}", found.class));
+                [name, format!("{:.3}", found.score), left, top, right, bottom]
+            }));
+            text += if boxes.is_empty() { String::new() } else { table(&rows) }.as_str();
+        }
+        for Written { file, holds } in &self.written {
+            text += &format!("wrote {file}: {holds}\n");
+        }
+        text
+    }
+}
+
+/// Five digits that matter, whatever the size.
+fn short(x: f64) -> String {
+    match x.abs() {
+        0.0 => "0".into(),
+        size if (1e-3..1e6).contains(&size) => format!("{x:.5}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+        _ => format!("{x:.4e}"),
+    }
+}
+
+/// Columns as wide as their widest entry.
+fn table(rows: &[[String; 6]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let line = |row: &[String; 6]| {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_number_is_counted_and_left_out() {
+        let data = [1.0, f32::NAN, -3.0, f32::INFINITY, 5.0];
+        let summary = OutputSummary::new(&TensorView { name: "y", shape: &[5], data: TensorData::F32(&data) });
+        assert_eq!((summary.min, summary.max, summary.mean), (Some(-3.0), Some(5.0), Some(1.0)));
+        assert_eq!((summary.nan, summary.infinite), (1, 1));
+        assert!(!summary.is_finite());
+        let empty = OutputSummary::new(&TensorView { name: "y", shape: &[0], data: TensorData::I64(&[]) });
+        assert_eq!((empty.min, empty.mean), (None, None));
+        assert!(empty.is_finite());
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(short(0.0), "0");
+        assert_eq!(short(1.5), "1.5");
+        assert_eq!(short(-1234567.0), "-1.2346e6");
+        assert_eq!(short(1e-9), "1.0000e-9");
+    }
+}
