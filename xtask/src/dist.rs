@@ -51,8 +51,9 @@ fn compile(tools: &Tools, root: &Path, build: &Path, target: Target) -> Result<P
     command.current_dir(root);
     command.args(["--release", "--locked", "--package", "prony", "--bin", "prony"]);
     command.arg("--target").arg(format!("{triple}.{FLOOR}")).arg("--target-dir").arg(build);
-    // Names of functions stay, for the backtrace in a report from the field; line tables are five times as large.
-    command.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
+    // Names of functions stay, for the backtrace in a report from the field; line tables would be most of the file.
+    // (zig strips names too when asked to strip debug information alone, so none is made.)
+    command.env("CARGO_PROFILE_RELEASE_DEBUG", "none").env("CARGO_PROFILE_RELEASE_STRIP", "none");
     // `-C target-cpu=native` in someone's shell must not end up in a binary for everyone.
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     tools::run(&mut command).with_context(|| format!("prony was not built for {triple}"))?;
