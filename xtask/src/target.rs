@@ -52,7 +52,7 @@ impl Target {
         let triple = self.triple();
         eprintln!("adding the standard library for {triple}");
         tools::run(Command::new("rustup").args(["target", "add", triple])).with_context(|| {
-            format!("no standard library for {triple} and `rustup target add {triple}` failed; install rustup, or Rust with that target")
+            format!("no standard library for {triple}, and rustup could not add it; install rustup, or Rust with that target")
         })?;
         ensure!(
             self.has_standard_library()?,
