@@ -34,7 +34,8 @@ fn no_room_uses_another_that_it_may_not() {
     let mut rooms: Vec<&str> = Vec::new();
     for package in metadata.workspace_packages() {
         let name = package.name.as_str();
-        if name == "prony" {
+        // The binary may use every room; the chores of the repository are outside the house and no part of it.
+        if name == "prony" || name == "xtask" {
             continue;
         }
         rooms.push(name);

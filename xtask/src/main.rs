@@ -1,0 +1,36 @@
+//! Chores of the repository that cargo alone cannot do. `cargo xtask --help` lists them.
+
+mod args;
+mod dist;
+mod elf;
+mod glibc;
+mod target;
+mod tools;
+
+use std::process::ExitCode;
+
+use crate::args::Chore;
+
+fn main() -> ExitCode {
+    let chore = match args::parse(std::env::args().skip(1)) {
+        Ok(chore) => chore,
+        Err(error) => {
+            eprintln!("error: {error}; see `cargo xtask --help`");
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match chore {
+        Chore::Help => {
+            print!("{}", args::HELP);
+            Ok(())
+        }
+        Chore::Dist(spec) => dist::run(&spec),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
