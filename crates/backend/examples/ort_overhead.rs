@@ -106,7 +106,7 @@ fn serve(side: &str, library: &str, model: &str, threads: u32) {
 
 /// The backend as a cell uses it: what it reports as its inference time.
 fn prony(library: &str, model: &ModelFile, threads: u32) -> Box<dyn FnMut() -> u64> {
-    let runtime = RuntimeSpec { library: library.into(), version: String::new() };
+    let runtime = RuntimeSpec::new(library, "");
     let spec = SessionSpec { threads, slots: 2, runtime: Some(runtime), ..SessionSpec::new(model) };
     let mut session = backend(BackendName::OrtCpu).open(&spec).unwrap();
     if let SlotInput::F32(values) = session.input(0, 0) {

@@ -111,9 +111,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME", default_value = "rten", help_heading = "Backend")]
     pub(crate) backend: BackendName,
 
-    /// The library of ort-* or openvino [env: PRONY_ONNXRUNTIME, PRONY_OPENVINO]
+    /// The library of ort-* or openvino [default: what is found here; see `prony doctor`]
     #[arg(long, value_name = "FILE", help_heading = "Backend")]
     pub(crate) library: Option<PathBuf>,
+
+    /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
+    #[arg(long, value_name = "DIR", help_heading = "Backend")]
+    pub(crate) home: Option<PathBuf>,
 
     /// Arithmetic [default: what the file brings]
     #[arg(long, value_name = "P", help_heading = "Backend")]
@@ -306,6 +310,9 @@ pub(crate) struct DoctorArgs {
     /// Write to this file instead; `-` is stdout
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,12 @@ mod report;
 mod run;
 mod runtime;
 
+use std::io::{self, IsTerminal as _};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
 use prony_types::ExitCode;
 
 pub(crate) use self::bench::bench;
@@ -39,4 +45,26 @@ fn terminal_width() -> usize {
         .map(|size| usize::from(size.ws_col))
         .filter(|&columns| columns > 0)
         .unwrap_or(100)
+}
+
+/// Says on a terminal what is going on when it takes more than a second.
+fn with_sign_of_life<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    if !io::stderr().is_terminal() {
+        return work();
+    }
+    let (done, waiting) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if waiting.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                let spinner = ProgressBar::new_spinner().with_message(what);
+                spinner.enable_steady_tick(Duration::from_millis(100));
+                // Ends when the other side is dropped.
+                let _ = waiting.recv();
+                spinner.finish_and_clear();
+            }
+        });
+        let made = work();
+        drop(done);
+        made
+    })
 }

@@ -1,6 +1,5 @@
 //! What runtimes this machine has. Files are found and looked at here; a child of this very binary opens each of them,
 //! so that one that crashes is a finding and not an end.
-#![allow(dead_code, unused_imports, reason = "the verbs that ask are not wired to it yet")]
 
 mod child;
 mod choose;
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use prony_backend::discovery::{self, Answer, Candidate, Places};
-use prony_types::{GpuRecord, RuntimeName, RuntimeRecord, RuntimeState};
+use prony_types::{BackendName, GpuRecord, RuntimeName, RuntimeRecord, RuntimeState};
 
 pub(crate) use self::choose::choose;
 
@@ -26,20 +25,40 @@ pub(crate) struct Found {
     pub(crate) gpus: Vec<GpuRecord>,
     /// Version of the GPU driver.
     pub(crate) driver: Option<String>,
+    /// Folders of libraries that the GPU's providers need, for the loader of a worker.
+    pub(crate) search: Vec<PathBuf>,
 }
 
 /// Searches this machine. Takes about as long as the slowest library takes to open.
 pub(crate) fn discover(home: &Path, explicit: &[(RuntimeName, PathBuf)]) -> anyhow::Result<Found> {
-    Ok(search(&std::env::current_exe()?, &Places::here(home, explicit)))
+    Ok(search(&std::env::current_exe()?, &Places::here(home, explicit), RuntimeName::ALL))
+}
+
+/// Searches for what one backend needs.
+pub(crate) fn discover_for(
+    backend: BackendName,
+    home: &Path,
+    explicit: &[(RuntimeName, PathBuf)],
+) -> anyhow::Result<Found> {
+    let names: Vec<RuntimeName> = match prony_backend::needs(backend) {
+        None => return Ok(Found::default()),
+        Some((name, _)) if matches!(backend, BackendName::OrtCuda | BackendName::OrtTensorrt) => {
+            vec![name, RuntimeName::Cuda]
+        }
+        Some((name, _)) => vec![name],
+    };
+    Ok(search(&std::env::current_exe()?, &Places::here(home, explicit), &names))
 }
 
 /// Searches the given places with the given binary as the child.
-fn search(binary: &Path, places: &Places) -> Found {
-    let candidates = discovery::candidates(places);
-    let answers = ask_all(binary, &candidates);
-    let mut found = Found { driver: module_version(), ..Found::default() };
+fn search(binary: &Path, places: &Places, names: &[RuntimeName]) -> Found {
+    let mut candidates = discovery::candidates(places);
+    candidates.retain(|candidate| names.contains(&candidate.name));
+    let folders = places.gpu_folders();
+    let answers = ask_all(binary, &candidates, &folders);
+    let mut found = Found { driver: module_version(), search: folders, ..Found::default() };
     let mut findings: Vec<(Candidate, Result<Answer, String>)> = candidates.into_iter().zip(answers).collect();
-    for &name in RuntimeName::ALL {
+    for &name in names {
         let (mine, others) = findings.into_iter().partition(|(candidate, _)| candidate.name == name);
         findings = others;
         if Vec::is_empty(&mine) {
@@ -103,14 +122,15 @@ fn missing(places: &Places, name: RuntimeName) -> RuntimeRecord {
 }
 
 /// Has every candidate that may be opened answer, a few at a time; the answers are in the order of the candidates.
-fn ask_all(binary: &Path, candidates: &[Candidate]) -> Vec<Result<Answer, String>> {
+fn ask_all(binary: &Path, candidates: &[Candidate], folders: &[PathBuf]) -> Vec<Result<Answer, String>> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut answers = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(candidate) = candidates.get(index) else { return answers };
-            let answer = candidate.verdict.clone().and_then(|()| child::ask(binary, candidate.name, &candidate.path));
+            let answer =
+                candidate.verdict.clone().and_then(|()| child::ask(binary, candidate.name, &candidate.path, folders));
             answers.push((index, answer));
         }
     };

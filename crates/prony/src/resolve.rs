@@ -294,7 +294,7 @@ mod tests {
     }
 
     fn everything(name: BackendName) -> Result<Option<RuntimeSpec>, String> {
-        let library = RuntimeSpec { library: "/lib/x.so".into(), version: "1".into() };
+        let library = RuntimeSpec::new("/lib/x.so", "1");
         Ok((name != BackendName::Rten).then_some(library))
     }
 

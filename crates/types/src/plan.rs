@@ -131,6 +131,16 @@ pub struct RuntimeSpec {
     pub library: PathBuf,
     /// Its version.
     pub version: String,
+    /// Folders with libraries that it needs and that the loader may not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub search: Vec<PathBuf>,
+}
+
+impl RuntimeSpec {
+    /// A library that the loader can complete by itself.
+    pub fn new(library: impl Into<PathBuf>, version: impl Into<String>) -> RuntimeSpec {
+        RuntimeSpec { library: library.into(), version: version.into(), search: Vec::new() }
+    }
 }
 
 /// What a backend's provider is told beyond the model; all of it optional.

@@ -117,6 +117,21 @@ impl Places {
         folders
     }
 
+    /// Folders that exist here with CUDA's and TensorRT's libraries, which the loader may not know: ONNX Runtime's
+    /// providers need them, and say nothing about where they are.
+    pub fn gpu_folders(&self) -> Vec<PathBuf> {
+        let unknown_to_loader = |place: &Place| matches!(place.found_by, "vendor's folder" | "python");
+        let names = [RuntimeName::Cudart, RuntimeName::Nvinfer];
+        let places = names.iter().flat_map(|&name| self.folders(name)).filter(unknown_to_loader);
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for folder in places.flat_map(|place| expand(&place.pattern)).filter(|folder| folder.is_dir()) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+
     /// Folders that the system's loader searches.
     fn loader(&self) -> Vec<PathBuf> {
         let mut files = vec![self.at("/etc/ld.so.conf")];

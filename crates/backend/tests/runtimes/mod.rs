@@ -26,7 +26,7 @@ fn find(runtime: RuntimeName) -> Option<RuntimeSpec> {
     let variable = format!("PRONY_{}", runtime.name().to_uppercase().replace('-', "_"));
     if let Some(library) = env::var_os(&variable).map(PathBuf::from) {
         assert!(library.is_file(), "{variable}: {} is not a file", library.display());
-        return Some(RuntimeSpec { library, version: format!("from {variable}") });
+        return Some(RuntimeSpec::new(library, format!("from {variable}")));
     }
     let mut folders: Vec<PathBuf> = fs::read_dir(home()?.join("runtimes").join(runtime.name()))
         .ok()?
@@ -35,10 +35,7 @@ fn find(runtime: RuntimeName) -> Option<RuntimeSpec> {
         .filter(|path| path.is_dir())
         .collect();
     folders.sort_by_key(|folder| version_of(folder).split('.').map(|n| n.parse().unwrap_or(0)).collect::<Vec<u64>>());
-    folders
-        .iter()
-        .rev()
-        .find_map(|folder| Some(RuntimeSpec { library: library_in(folder, runtime)?, version: version_of(folder) }))
+    folders.iter().rev().find_map(|folder| Some(RuntimeSpec::new(library_in(folder, runtime)?, version_of(folder))))
 }
 
 fn home() -> Option<PathBuf> {

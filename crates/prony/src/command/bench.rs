@@ -8,41 +8,42 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, bail, ensure};
 use prony_store::RunFolder;
-use prony_types::{CellRecord, CellSpec, CellStatus, ExitCode, RunRecord};
+use prony_types::{CellRecord, CellSpec, CellStatus, Environment, ExitCode, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::BenchArgs;
-use crate::command::terminal_width;
+use crate::command::{terminal_width, with_sign_of_life};
+use crate::discover::choose;
+use crate::machine::machine;
 use crate::options::BenchOptions;
-use crate::resolve::{Fate, Resolved, fate_again, resolve};
+use crate::resolve::{Fate, Machine, Resolved, fate_again, resolve};
 use crate::run::{
     Beginning, Ending, Files, Interrupt, Loudness, Redactor, Run, estimate_s, resumed_info, run_info, short_time,
     utc_stamp,
 };
+use crate::runtime::home;
 use crate::version::VERSION;
 
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let earlier = args.resume.as_deref().map(earlier_run).transpose()?;
-    let environment = prony_probe::environment();
-    let runtime = |name: prony_types::BackendName| -> Result<Option<prony_types::RuntimeSpec>, String> {
-        if name == prony_types::BackendName::Rten {
-            return Ok(None);
-        }
-        if name == prony_types::BackendName::Openvino {
-            return Err("no openvino".into());
-        }
-        let library = std::env::var("PRONY_ONNXRUNTIME").map_err(|_| format!("{name}: none"))?;
-        Ok(Some(prony_types::RuntimeSpec { library: library.into(), version: "1.31.1".into() }))
-    };
-    let machine =
-        crate::resolve::Machine { runtime: &runtime, gpus: 1, mem_available_bytes: environment.mem_available_bytes };
+    let file = args.plan.as_deref().map(BenchOptions::read).transpose()?.unwrap_or_default();
+    let options = args.options.clone().or(file);
+    let runs = options.out.clone().unwrap_or_else(|| "runs".into());
+    let explicit: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    let look = || machine(&runs, options.home.as_deref(), &explicit);
+    let (environment, found) = with_sign_of_life("looking at this machine", look)?;
+    let reference_cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache/reference"));
     let resolved = match &earlier {
-        Some((_, record)) => resumed(record, &args.options)?,
+        Some((_, record)) => resumed(record, &args.options, &environment)?,
         None => {
-            let file = args.plan.as_deref().map(BenchOptions::read).transpose()?.unwrap_or_default();
-            resolve(args.options.clone().or(file), &machine)?
+            let here = Machine {
+                runtime: &|backend| choose(&found, backend),
+                gpus: found.gpus.len() as u32,
+                mem_available_bytes: environment.mem_available_bytes,
+            };
+            resolve(options, &here)?
         }
     };
     let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
@@ -74,7 +75,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         earlier: earlier.map(|(_, record)| record),
         loudness,
         environment,
-        reference_cache: Some(std::env::temp_dir().join("prony-ref")),
+        reference_cache,
     };
     let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt)?.execute()?;
     if nothing_ran && args.resume.is_none() {
@@ -141,6 +142,7 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
     let time =
         estimate_s(&resolved.plan.budget).map(|s| format!(", about {}", short_time(s * left))).unwrap_or_default();
     eprintln!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
+    resolved.notes.iter().for_each(|note| eprintln!("  {note}"));
 }
 
 /// The table on stdout, or the record with `--json`. A reader who has gone is no error: the run is on disk.
@@ -208,7 +210,7 @@ fn earlier_run(path: &Path) -> anyhow::Result<(RunFolder, RunRecord)> {
 }
 
 /// The plan of an earlier run, if this is still the same binary on the same machine with the same models.
-fn resumed(record: &RunRecord, options: &BenchOptions) -> anyhow::Result<Resolved> {
+fn resumed(record: &RunRecord, options: &BenchOptions, here: &Environment) -> anyhow::Result<Resolved> {
     let unchanged = BenchOptions::default();
     ensure!(
         format!("{options:?}") == format!("{unchanged:?}"),
@@ -221,12 +223,12 @@ fn resumed(record: &RunRecord, options: &BenchOptions) -> anyhow::Result<Resolve
         Ok(())
     };
     refuse("the binary", &record.run.binary_sha256, &now.binary_sha256)?;
-    let here = prony_probe::environment();
     let describe = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
     refuse("the processor", &describe(&record.environment.cpu.name), &describe(&here.cpu.name))?;
     refuse("the architecture", &record.environment.arch, &here.arch)?;
     refuse("the kernel", &describe(&record.environment.kernel), &describe(&here.kernel))?;
     let count = |n: u32| n.to_string();
+    refuse("the GPU driver", &describe(&record.environment.driver), &describe(&here.driver))?;
     refuse("the number of CPUs", &count(record.environment.cpu.usable), &count(here.cpu.usable))?;
     for cell in record.plan.cells.iter().filter(|cell| !cell.model.sha256.is_empty()) {
         let file = prony_model::ModelFile::open(&cell.model.source)?;

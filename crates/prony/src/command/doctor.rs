@@ -2,21 +2,19 @@
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
 
 use anyhow::Context as _;
-use indicatif::ProgressBar;
 use prony_types::ExitCode;
 
 use crate::args::DoctorArgs;
+use crate::command::with_sign_of_life;
 use crate::machine::machine;
 
 /// It reports and does not gate: a machine without anything, or one with a FAIL, is no error.
 pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     // Runs go below the current folder unless told otherwise.
-    let environment = with_sign_of_life("looking at this machine", || machine(Path::new(".")));
+    let environment =
+        with_sign_of_life("looking at this machine", || machine(Path::new("."), args.home.as_deref(), &[]))?.0;
     let text = match args.json {
         true => serde_json::to_string_pretty(&environment)? + "\n",
         false => prony_probe::env_report(&environment),
@@ -41,28 +39,6 @@ fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         done => done.context("cannot write to stdout"),
     }
-}
-
-/// Says on a terminal what is going on when it takes more than a second.
-fn with_sign_of_life<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
-    if !io::stderr().is_terminal() {
-        return work();
-    }
-    let (done, waiting) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            if waiting.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                let spinner = ProgressBar::new_spinner().with_message(what);
-                spinner.enable_steady_tick(Duration::from_millis(100));
-                // Ends when the other side is dropped.
-                let _ = waiting.recv();
-                spinner.finish_and_clear();
-            }
-        });
-        let made = work();
-        drop(done);
-        made
-    })
 }
 
 /// The outcomes of the preflight in colour; no other line begins like them.

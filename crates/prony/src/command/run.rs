@@ -7,7 +7,9 @@ mod shape;
 mod summary;
 
 use std::io::IsTerminal as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
@@ -15,7 +17,7 @@ use indicatif::ProgressBar;
 use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, needs, precision_of};
 use prony_bench::tensors::output_spec;
 use prony_model::ModelFile;
-use prony_types::{BackendName, ExitCode, FailureKind, HeadChoice, ModelSource, PostSpec, RuntimeSpec, TensorSpec};
+use prony_types::{ExitCode, FailureKind, HeadChoice, ModelSource, PostSpec, RuntimeSpec, TensorSpec};
 use prony_vision::HeadError;
 
 use self::boxes::Boxes;
@@ -24,6 +26,9 @@ use self::output::Targets;
 pub(crate) use self::shape::Shape;
 use self::summary::{OutputSummary, Summary};
 use crate::args::RunArgs;
+use crate::discover::{choose, discover_for};
+use crate::run::loader_path;
+use crate::runtime::home;
 
 /// Most boxes an image, as in `bench`.
 const MAX_DET: u32 = 300;
@@ -63,7 +68,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         precision: args.precision.unwrap_or_else(|| precision_of(info)),
         device: args.device,
         threads: args.threads.unwrap_or_else(|| affinity::choose(None).len() as u32),
-        runtime: runtime_for(args.backend, args.library.as_deref())?,
+        runtime: runtime_for(args)?,
         shapes: sources.shapes(&args.shape, info)?,
         ..SessionSpec::new(&model)
     };
@@ -141,18 +146,36 @@ fn open(name: &str) -> anyhow::Result<ModelFile> {
     Ok(ModelFile::open(&source)?)
 }
 
-/// The library that a backend opens: the one that was named, by flag or by environment.
-fn runtime_for(backend: BackendName, library: Option<&Path>) -> anyhow::Result<Option<RuntimeSpec>> {
-    let Some((runtime, _)) = needs(backend) else {
-        ensure!(library.is_none(), "{backend} is built in; --library is for the backends that open one");
+/// The library that a backend opens: the one that was named, or what is found here.
+fn runtime_for(args: &RunArgs) -> anyhow::Result<Option<RuntimeSpec>> {
+    let Some((name, _)) = needs(args.backend) else {
+        ensure!(args.library.is_none(), "{} is built in; --library is for the backends that open one", args.backend);
         return Ok(None);
     };
-    let variable = format!("PRONY_{}", runtime.name().to_uppercase());
-    let library = library.map(Path::to_owned).or_else(|| std::env::var_os(&variable).map(PathBuf::from));
-    let library = library
-        .with_context(|| format!("{backend} opens the library of {runtime}; give --library FILE or set {variable}"))?;
-    ensure!(library.is_file(), "{backend}: there is no library {}", library.display());
-    Ok(Some(RuntimeSpec { library, version: String::new() }))
+    let home = home::folder(args.home.as_deref()).unwrap_or_default();
+    let explicit: Vec<_> = args.library.iter().map(|path| (name, path.clone())).collect();
+    let found = discover_for(args.backend, &home, &explicit)?;
+    let runtime = choose(&found, args.backend).map_err(anyhow::Error::msg)?;
+    if let Some(runtime) = &runtime {
+        tell_loader(&runtime.search)?;
+    }
+    Ok(runtime)
+}
+
+/// The loader reads its path when a process starts: where folders must be added to it, this one starts again.
+fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
+    const AGAIN: &str = "PRONY_STARTED_AGAIN";
+    match loader_path(folders) {
+        Some((name, path)) if std::env::var_os(AGAIN).is_none() => {
+            let error = Command::new(std::env::current_exe()?)
+                .args(std::env::args_os().skip(1))
+                .env(name, path)
+                .env(AGAIN, "1")
+                .exec();
+            Err(error).context("cannot start again with the libraries' folders in LD_LIBRARY_PATH")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A sign of life on a terminal, for models that take their time.

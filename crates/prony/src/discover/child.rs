@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use prony_backend::discovery::Answer;
 use prony_types::{DiscoverJob, Event, EventKind, Job, RuntimeName, WORKER_PROTOCOL};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::run::WORKER_VERB;
+use crate::run::{WORKER_VERB, loader_path};
 
 /// How long a library may take to answer. The largest take a second or two from a cold disk.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,13 +21,20 @@ const LAST_RITES: Duration = Duration::from_secs(5);
 const LAST_WORDS: u64 = 64 << 10;
 
 /// Opens a library, or runs a program, in a child of `binary`, and returns what it said.
-pub(super) fn ask(binary: &Path, name: RuntimeName, path: &Path) -> Result<Answer, String> {
-    ask_within(binary, name, path, PATIENCE)
+pub(super) fn ask(binary: &Path, name: RuntimeName, path: &Path, folders: &[PathBuf]) -> Result<Answer, String> {
+    ask_within(binary, name, path, folders, PATIENCE)
 }
 
 /// The same with a limit of its own.
-pub(super) fn ask_within(binary: &Path, name: RuntimeName, path: &Path, limit: Duration) -> Result<Answer, String> {
-    let mut child = Guarded(start(binary).map_err(|error| format!("cannot start a process to open it: {error}"))?);
+pub(super) fn ask_within(
+    binary: &Path,
+    name: RuntimeName,
+    path: &Path,
+    folders: &[PathBuf],
+    limit: Duration,
+) -> Result<Answer, String> {
+    let mut child =
+        Guarded(start(binary, folders).map_err(|error| format!("cannot start a process to open it: {error}"))?);
     let job = Job::Discover(DiscoverJob { protocol: WORKER_PROTOCOL, name, path: path.to_owned() });
     // A child that died before it read its job is found out below, by its closed pipe.
     let _ = tell(&mut child.0, &job);
@@ -91,9 +98,10 @@ impl Drop for Guarded {
     }
 }
 
-fn start(binary: &Path) -> io::Result<Child> {
+fn start(binary: &Path, folders: &[PathBuf]) -> io::Result<Child> {
     Command::new(binary)
         .arg(WORKER_VERB)
+        .envs(loader_path(folders))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,7 +1,5 @@
 //! Which library a backend is executed with, or the one line why none will do.
 
-use std::path::PathBuf;
-
 use prony_backend::discovery::{is_explicit, provided};
 use prony_types::{BackendName, RuntimeName, RuntimeRecord, RuntimeSpec, RuntimeState};
 
@@ -15,7 +13,10 @@ pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<Runti
     let copies = considered(found, name);
     let usable = copies.iter().find(|copy| copy.state == RuntimeState::Ready && usable(copy, provider));
     match usable.and_then(|copy| spec(copy)) {
-        Some(spec) => gpu_for(found, backend).map(|()| Some(spec)),
+        Some(spec) => gpu_for(found, backend).map(|()| {
+            let on_gpu = matches!(backend, BackendName::OrtCuda | BackendName::OrtTensorrt);
+            Some(RuntimeSpec { search: if on_gpu { found.search.clone() } else { Vec::new() }, ..spec })
+        }),
         None => Err(format!("{backend}: {}", complaint(backend, name, provider, &copies))),
     }
 }
@@ -37,7 +38,7 @@ fn usable(copy: &RuntimeRecord, provider: Option<&str>) -> bool {
 }
 
 fn spec(copy: &RuntimeRecord) -> Option<RuntimeSpec> {
-    Some(RuntimeSpec { library: PathBuf::from(copy.path.as_ref()?), version: copy.version.clone().unwrap_or_default() })
+    Some(RuntimeSpec::new(copy.path.as_ref()?, copy.version.clone().unwrap_or_default()))
 }
 
 /// Why none of the copies will do, by the one that comes nearest.

@@ -64,7 +64,7 @@ fn the_first_copy_with_the_provider_is_used() {
         ready("/c", "1.23.2", &["CUDA", "CPU"]),
     ]);
     found.gpus.push(GpuRecord::default());
-    let spec = RuntimeSpec { library: PathBuf::from("/b"), version: "1.31.1".to_owned() };
+    let spec = RuntimeSpec::new("/b", "1.31.1");
     assert_eq!(choose(&found, BackendName::OrtCpu), Ok(Some(spec)));
     assert_eq!(library(&found, BackendName::OrtCuda), "/c");
 }

@@ -46,7 +46,7 @@ impl Machine {
 
     /// The one ONNX Runtime that `PRONY_ONNXRUNTIME` points at, after a search with real children.
     fn found(&self, library: &Path) -> RuntimeRecord {
-        let found = search(&binary(), &self.places(library));
+        let found = search(&binary(), &self.places(library), RuntimeName::ALL);
         let mut copies = found.runtimes.into_iter().filter(|record| record.name == RuntimeName::Onnxruntime);
         let record = copies.next().unwrap();
         assert_eq!(copies.next(), None);
@@ -75,7 +75,7 @@ fn a_machine_with_nothing_has_a_line_for_everything() {
     let machine = Machine::new();
     let mut places = machine.places(Path::new(""));
     places.variables.clear();
-    let found = search(&binary(), &places);
+    let found = search(&binary(), &places, RuntimeName::ALL);
     let names: Vec<RuntimeName> = found.runtimes.iter().map(|record| record.name).collect();
     assert_eq!(names, RuntimeName::ALL);
     for record in &found.runtimes {
@@ -141,7 +141,7 @@ fn a_library_that_hangs_is_given_up() {
     let source = "#include <unistd.h>\nconst void *OrtGetApiBase(void) { for (;;) pause(); }";
     let library = machine.compile("libonnxruntime.so", source, &[]);
     let limit = Duration::from_millis(300);
-    let answer = child::ask_within(&binary(), RuntimeName::Onnxruntime, &library, limit);
+    let answer = child::ask_within(&binary(), RuntimeName::Onnxruntime, &library, &[], limit);
     assert_eq!(answer, Err("gave no answer within 0.3 s".to_owned()));
 }
 
@@ -177,14 +177,14 @@ fn a_chatty_library_and_its_prints_do_not_reach_the_answers() {
             return 101600;
         }"#;
     let library = machine.compile("libnvinfer.so.10", source, &[]);
-    let answer = child::ask(&binary(), RuntimeName::Nvinfer, &library).unwrap();
+    let answer = child::ask(&binary(), RuntimeName::Nvinfer, &library, &[]).unwrap();
     assert_eq!(answer, Answer { version: Some("10.16.0".to_owned()), ..Answer::default() });
 }
 
 #[test]
 fn a_driver_without_a_device_says_so_in_its_own_words() {
     let machine = Machine::new();
-    let answer = child::ask(&binary(), RuntimeName::Cuda, &machine.compile("libcuda.so.1", &driver(100), &[]));
+    let answer = child::ask(&binary(), RuntimeName::Cuda, &machine.compile("libcuda.so.1", &driver(100), &[]), &[]);
     let expected = "cuInit failed: 100 CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected";
     assert_eq!(answer, Err(expected.to_owned()));
 }
@@ -197,7 +197,7 @@ fn the_gpus_of_a_driver_are_listed() {
     machine.compile("root/usr/lib/libcuda.so.1", &driver(0), &[]);
     let mut places = machine.places(Path::new(""));
     places.variables.clear();
-    let found = search(&binary(), &places);
+    let found = search(&binary(), &places, RuntimeName::ALL);
     let gpu = GpuRecord {
         name: "Stub GPU".to_owned(),
         compute: Some("8.7".to_owned()),

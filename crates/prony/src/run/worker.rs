@@ -1,9 +1,10 @@
 //! A child process that does one job, seen from the parent.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -53,6 +54,7 @@ impl Worker {
         let log = File::options().create(true).append(true).open(log)?;
         let mut child = Command::new(std::env::current_exe()?)
             .arg(WORKER_VERB)
+            .envs(loader_path(search(&job)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -145,6 +147,28 @@ impl Drop for Worker {
             let _ = self.child.wait();
         }
     }
+}
+
+/// Folders that the libraries of a job need.
+fn search(job: &Job) -> &[PathBuf] {
+    let runtime = match job {
+        Job::Measure(job) => job.cell.runtime.as_ref(),
+        Job::Reference(job) => job.cell.runtime.as_ref(),
+        Job::Discover(_) => None,
+    };
+    runtime.map(|runtime| runtime.search.as_slice()).unwrap_or_default()
+}
+
+/// The loader's path with these folders behind what is in it: what the user set comes first.
+pub(crate) fn loader_path(folders: &[PathBuf]) -> Option<(&'static str, OsString)> {
+    const NAME: &str = "LD_LIBRARY_PATH";
+    if folders.is_empty() {
+        return None;
+    }
+    let set = std::env::var_os(NAME).filter(|value| !value.is_empty());
+    let set: Vec<PathBuf> = set.iter().flat_map(std::env::split_paths).collect();
+    let all = set.into_iter().chain(folders.iter().cloned());
+    std::env::join_paths(all).ok().map(|path| (NAME, path))
 }
 
 fn kill_group(pid: u32) {
