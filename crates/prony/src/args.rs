@@ -96,13 +96,15 @@ pub(crate) struct BenchArgs {
   prony run net.onnx --input x.npz --shape ids=1x128 --json    arrays named as the inputs
   prony run half.onnx --backend ort-cpu --library libonnxruntime.so --input x.npy
 
-Arrays may be in C or Fortran order, of either byte order. Floats are widened, or rounded and that is said; whole numbers
-are converted where every one fits; a bf16 input takes its bits as uint16, or floats. Outputs are written in the type
-that they are widened to: float32, int32 or int64. An image is letterboxed as `prony bench` does it.
+Arrays may be in C or Fortran order, of either byte order. Floats are widened, or rounded and
+that is said; whole numbers are converted where every one fits; a bf16 input takes its bits as
+uint16, or floats. Outputs are written in the type that they are widened to: float32, int32 or
+int64. An image is letterboxed as `prony bench` does it.
 
 The model runs in this very process: what crashes it is seen as it is.
 
-Exit codes: 0 all well; 1 the backend failed; 2 wrong usage or bad input; 3 an output holds NaN or infinity.")]
+Exit codes: 0 all well; 1 the backend failed; 2 wrong usage or bad input; 3 an output holds NaN
+or infinity.")]
 pub(crate) struct RunArgs {
     /// A model file (.onnx), or builtin-rgb, builtin-thermal
     pub(crate) model: String,
