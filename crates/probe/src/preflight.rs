@@ -227,7 +227,7 @@ fn frequency(facts: &Facts) -> Option<Check> {
 
 fn silent(environment: &Environment, facts: &Facts) -> Option<Check> {
     let finding = match facts.silent.as_slice() {
-        [] => return check("sensors", Outcome::Pass, format!("{} answer", environment.sensors.len()), None),
+        [] => return check("sensors", Outcome::Pass, format!("all {} answer", environment.sensors.len()), None),
         [one] => format!("{one} exists but gives no answer; it is left alone"),
         many => format!("{} exist but give no answer; they are left alone", many.join(", ")),
     };

@@ -59,7 +59,7 @@ impl Hints {
         if let Some(current) = &self.current {
             prefixes.extend([".venv", "venv", ".pixi/envs/default"].map(|name| current.join(name)));
         }
-        prefixes.extend(self.path.iter().flat_map(|path| interpreter_prefixes(path)));
+        prefixes.extend(self.path.iter().flat_map(interpreter_prefixes));
         prefixes.extend(self.home.iter().map(|home| home.join(".local")));
         prefixes.extend(["usr/local", "usr"].map(|prefix| root.join(prefix)));
         prefixes
@@ -68,20 +68,16 @@ impl Hints {
 
 /// Prefixes of the first `python3` on a search path: as it is called, and as its links lead.
 fn interpreter_prefixes(path: &OsString) -> Vec<PathBuf> {
-    let programs = std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|f| f.join("python3"));
-    let Some(program) = programs.into_iter().find(|program| program.is_file()) else { return Vec::new() };
+    let mut programs = std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|f| f.join("python3"));
+    let Some(program) = programs.find(|program| program.is_file()) else { return Vec::new() };
     let prefix = |program: &Path| program.parent().and_then(Path::parent).map(Path::to_owned);
-    let mut prefixes: Vec<PathBuf> = prefix(&program).into_iter().collect();
+    let Some(called) = prefix(&program) else { return Vec::new() };
+    let mut prefixes = Vec::new();
     if program.parent().is_some_and(|folder| folder.ends_with("shims")) {
         // A script of pyenv that picks one of its versions.
-        prefixes.extend(
-            prefixes
-                .first()
-                .into_iter()
-                .flat_map(|pyenv| folders(&pyenv.join("versions"), |_| true))
-                .collect::<Vec<_>>(),
-        );
+        prefixes.extend(folders(&called.join("versions"), |_| true));
     }
+    prefixes.insert(0, called);
     prefixes.extend(fs::canonicalize(&program).ok().as_deref().and_then(prefix));
     prefixes
 }

@@ -303,8 +303,8 @@ pub(crate) struct RuntimeNameArgs {
   prony doctor --out env_report.txt     into a file
   prony doctor --json                   the object that is `environment` in report.json
 
-The preflight says PASS, WARN or FAIL and gives a command where one helps. Doctor reports and does not gate: it exits
-with 0 whatever it finds, also where nothing is installed.")]
+The preflight says PASS, WARN or FAIL and gives a command where one helps. Doctor reports and
+does not gate: it exits with 0 whatever it finds, also where nothing is installed.")]
 pub(crate) struct DoctorArgs {
     /// Print JSON instead of text
     #[arg(long)]
