@@ -1,4 +1,5 @@
 //! The worker that opens one runtime: a job on its stdin, events on its stdout.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
