@@ -247,7 +247,7 @@ fn load(channel: &mut Channel, job: &MeasureJob, frames_of: &ModelSource, ring: 
     channel.emit(EventKind::Loaded {
         load_ms,
         backend: record,
-        model: model.info.clone(),
+        model: Box::new(model.info.clone()),
         inputs: session.inputs().to_vec(),
         executed: session.executed(),
     })?;

@@ -12,6 +12,7 @@ use prony_backend::discovery::{self, Answer, Candidate, Places};
 use prony_types::{BackendName, GpuRecord, RuntimeName, RuntimeRecord, RuntimeState};
 
 pub(crate) use self::choose::choose;
+use self::remedy::Elsewhere;
 
 /// Children at a time: opening a library is reading a disk more than computing.
 const AT_ONCE: usize = 8;
@@ -27,6 +28,8 @@ pub(crate) struct Found {
     pub(crate) driver: Option<String>,
     /// Folders of libraries that the GPU's providers need, for the loader of a worker.
     pub(crate) search: Vec<PathBuf>,
+    /// Where libraries are that the loader did not find.
+    elsewhere: Elsewhere,
 }
 
 /// Searches this machine. Takes about as long as the slowest library takes to open.
@@ -57,54 +60,66 @@ fn search(binary: &Path, places: &Places, names: &[RuntimeName]) -> Found {
     let folders = places.gpu_folders();
     let answers = ask_all(binary, &candidates, &folders);
     let mut found = Found { driver: module_version(), search: folders, ..Found::default() };
-    let mut findings: Vec<(Candidate, Result<Answer, String>)> = candidates.into_iter().zip(answers).collect();
+    for (candidate, answer) in candidates.iter().zip(answers) {
+        found.take(candidate, answer);
+    }
+    found.mend(places);
     for &name in names {
-        let (mine, others) = findings.into_iter().partition(|(candidate, _)| candidate.name == name);
-        findings = others;
-        if Vec::is_empty(&mine) {
+        if !found.runtimes.iter().any(|record| record.name == name) {
             found.runtimes.push(missing(places, name));
         }
-        for (candidate, answer) in mine {
-            found.take(places, &candidate, answer);
-        }
     }
+    // Stable: copies of one runtime keep the order in which they would be used.
+    found.runtimes.sort_by_key(|record| record.name);
     found
 }
 
 impl Found {
-    fn take(&mut self, places: &Places, candidate: &Candidate, answer: Result<Answer, String>) {
-        let mut record = RuntimeRecord {
+    fn take(&mut self, candidate: &Candidate, answer: Result<Answer, String>) {
+        let state = if answer.is_ok() { RuntimeState::Ready } else { RuntimeState::Broken };
+        let reason = answer.as_ref().err().cloned();
+        let answer = answer.unwrap_or_default();
+        if self.gpus.is_empty() {
+            self.gpus = answer.gpus;
+        }
+        if candidate.name == RuntimeName::Nvml && answer.version.is_some() {
+            self.driver.clone_from(&answer.version);
+        }
+        self.runtimes.push(RuntimeRecord {
             name: candidate.name,
-            state: RuntimeState::Broken,
+            state,
             path: Some(candidate.path.display().to_string()),
             found_by: Some(candidate.found_by.clone()),
-            version: None,
-            provides: Vec::new(),
-            reason: None,
+            version: answer.version,
+            provides: answer.provides,
+            reason,
             looked: Vec::new(),
             remedy: None,
-        };
-        match answer {
-            Ok(answer) => {
-                record.state = RuntimeState::Ready;
-                record.version = answer.version;
-                record.provides = answer.provides;
-                if self.gpus.is_empty() {
-                    self.gpus = answer.gpus;
-                }
-                if candidate.name == RuntimeName::Nvml {
-                    self.driver = record.version.clone().or_else(|| self.driver.take());
-                }
-                let reasons = record.provides.iter().find_map(|entry| discovery::provided(entry).1);
-                record.remedy = reasons.and_then(|reason| remedy::for_dependency(places, reason));
-            }
-            Err(reason) => {
-                record.remedy = Some(remedy::for_broken(places, candidate, &reason));
-                record.reason = Some(reason);
+        });
+    }
+
+    /// Says how to mend what is broken: finds the libraries that the loader did not, and gives each record its remedy.
+    fn mend(&mut self, places: &Places) {
+        let folders = places.library_folders();
+        let all = self.runtimes.iter().flat_map(reasons);
+        let libraries: Vec<String> = all.flat_map(remedy::unresolved).map(str::to_owned).collect();
+        for library in libraries {
+            if let Some(folder) = folders.iter().find(|folder| folder.join(&library).exists()) {
+                self.elsewhere.insert(library, folder.clone());
             }
         }
-        self.runtimes.push(record);
+        for record in &mut self.runtimes {
+            record.remedy = match record.state {
+                RuntimeState::Broken => Some(remedy::for_broken(&self.elsewhere, record)),
+                _ => reasons(record).find_map(|reason| remedy::for_dependency(&self.elsewhere, reason)),
+            };
+        }
     }
+}
+
+/// Why a copy, or a part of it, cannot be used.
+fn reasons(record: &RuntimeRecord) -> impl Iterator<Item = &str> {
+    record.reason.as_deref().into_iter().chain(record.provides.iter().filter_map(|entry| discovery::provided(entry).1))
 }
 
 fn missing(places: &Places, name: RuntimeName) -> RuntimeRecord {

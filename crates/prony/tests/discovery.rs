@@ -1,4 +1,5 @@
 //! The worker that opens one runtime: a job on its stdin, events on its stdout.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
@@ -19,7 +20,7 @@ static STARTING: Mutex<()> = Mutex::new(());
 fn ask(name: RuntimeName, path: &Path) -> EventKind {
     let job = Job::Discover(DiscoverJob { protocol: WORKER_PROTOCOL, name, path: path.to_owned() });
     let mut command = prony();
-    command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = {
         let _alone = STARTING.lock().unwrap();
         command.spawn().unwrap()

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use prony_types::{ModelSource, RunRecord, SourceSpec};
+use prony_types::{ModelSource, ProviderSpec, RunRecord, RuntimeSpec, SourceSpec};
 
 /// Leaves out the host name, and of every path all but the file name; sets `run.redacted`. No other fact changes.
 pub fn redact(record: &mut RunRecord) {
@@ -17,13 +17,21 @@ pub fn redact(record: &mut RunRecord) {
         if let ModelSource::File(path) = &mut cell.model.source {
             *path = bare(path);
         }
+        runtime_paths(&mut cell.runtime).into_iter().for_each(|path| *path = bare(path));
+        provider_paths(&mut cell.provider).into_iter().for_each(|path| *path = bare(path));
     }
+    let reference = &mut record.plan.reference;
+    if let Some(ModelSource::File(path)) = reference.model.as_mut().map(|model| &mut model.source) {
+        *path = bare(path);
+    }
+    runtime_paths(&mut reference.runtime).into_iter().for_each(|path| *path = bare(path));
     match &mut record.plan.input.source {
         SourceSpec::Dir(path) | SourceSpec::Tensor(path) => *path = bare(path),
         SourceSpec::Scenes => {}
     }
     for cell in &mut record.cells {
-        if let Some(path) = cell.artifact.as_mut().and_then(|a| a.path.as_mut()) {
+        let artifact = cell.artifact.as_mut().and_then(|a| a.path.as_mut());
+        for path in artifact.into_iter().chain(&mut cell.backend.library) {
             *path = file_name(path);
         }
     }
@@ -46,6 +54,15 @@ pub fn redact(record: &mut RunRecord) {
     record.run.redacted = true;
 }
 
+fn runtime_paths(runtime: &mut Option<RuntimeSpec>) -> Vec<&mut PathBuf> {
+    runtime.iter_mut().flat_map(|runtime| std::iter::once(&mut runtime.library).chain(&mut runtime.search)).collect()
+}
+
+fn provider_paths(provider: &mut ProviderSpec) -> Vec<&mut PathBuf> {
+    let caches = provider.trt_engine_cache.iter_mut().chain(&mut provider.trt_timing_cache);
+    caches.chain(&mut provider.trt_int8_table).collect()
+}
+
 /// Paths that the record holds as such. Inside sentences they may contain spaces, so they are looked for as a whole.
 fn known_paths(record: &RunRecord) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
@@ -64,6 +81,7 @@ fn known_paths(record: &RunRecord) -> Vec<String> {
     }
     record.cells.iter().filter_map(|c| c.artifact.as_ref()?.path.as_deref()).for_each(&mut add);
     record.run.command.iter().for_each(|word| add(value_of(word).1));
+    record.cells.iter().filter_map(|c| c.backend.library.as_deref()).for_each(&mut add);
     record.environment.runtimes.iter().filter_map(|r| r.path.as_deref()).for_each(&mut add);
     record.environment.python.iter().for_each(|package| add(&package.place));
     paths.retain(|path| !path.is_empty());
@@ -80,6 +98,8 @@ fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
     all.extend(record.recommendation.iter_mut().map(|r| &mut r.text));
     for cell in &mut record.cells {
         all.extend(&mut cell.reason);
+        all.extend(&mut cell.agreement_absent);
+        all.extend(&mut cell.backend.settings);
         all.extend(&mut cell.verdict_reasons);
         all.extend(&mut cell.memory.violations);
         all.extend(cell.thumbnails.iter_mut().map(|t| &mut t.caption));

@@ -6,8 +6,8 @@ use prony_types::{
     Agreement, ArtifactRecord, BackendName, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, Check,
     Comparison, CpuRecord, Difference, Environment, HeadChoice, InputRecord, InputSpec, LatencyRecord, MemoryRecord,
     MemorySafety, MethodRecord, ModelRecord, ModelSpec, Outcome, Phases, Plan, PostSpec, Precision, PrecisionRecord,
-    ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName, RuntimeRecord, RuntimeState,
-    SCHEMA, SampleNote, Thumbnail, Verdict,
+    ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName, RuntimeRecord, RuntimeSpec,
+    RuntimeState, SCHEMA, SampleNote, Thumbnail, Verdict,
 };
 
 use super::*;
@@ -25,8 +25,11 @@ pub(crate) fn record() -> RunRecord {
         batch: 1,
         device: 0,
         threads: Some(2),
-        runtime: None,
-        provider: ProviderSpec::default(),
+        runtime: Some(RuntimeSpec {
+            search: vec!["/home/ann/venv/nvidia/cu13/lib".into()],
+            ..RuntimeSpec::new("/home/ann/.local/lib/libonnxruntime.so", "1.31.1")
+        }),
+        provider: ProviderSpec { trt_engine_cache: Some("/home/ann/engines".into()), ..ProviderSpec::default() },
         named: true,
     };
     let budget = BudgetSpec { warmup_s: None, duration_s: Some(8.0), samples: None, limit_s: 60.0, timeout_s: 60.0 };

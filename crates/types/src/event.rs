@@ -36,7 +36,7 @@ pub enum EventKind {
         /// What executes.
         backend: BackendRecord,
         /// The model as data.
-        model: ModelInfo,
+        model: Box<ModelInfo>,
         /// Inputs of the session.
         inputs: Vec<TensorSpec>,
         /// Arithmetic that is really executed, proved by the session.

@@ -73,11 +73,12 @@ impl Places {
         let mut add = |found_by, patterns: Vec<PathBuf>| {
             places.extend(patterns.into_iter().map(|pattern| Place { found_by, pattern }));
         };
-        add("beside prony", self.binary.iter().flat_map(|folder| [folder.clone(), folder.join("lib")]).collect());
+        add("beside prony", self.binary.iter().cloned().collect());
         let (subfolders, patterns) = if names::is_program(name) {
             add("PATH", self.folders_in("PATH"));
             (["bin"].as_slice(), self.vendor_programs(name))
         } else {
+            add("beside prony", self.binary.iter().map(|folder| folder.join("lib")).collect());
             add("LD_LIBRARY_PATH", self.folders_in("LD_LIBRARY_PATH"));
             add("loader", self.loader());
             (["lib", "lib64"].as_slice(), self.vendor_libraries(name))

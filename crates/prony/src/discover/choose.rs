@@ -17,7 +17,7 @@ pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<Runti
             let on_gpu = matches!(backend, BackendName::OrtCuda | BackendName::OrtTensorrt);
             Some(RuntimeSpec { search: if on_gpu { found.search.clone() } else { Vec::new() }, ..spec })
         }),
-        None => Err(format!("{backend}: {}", complaint(backend, name, provider, &copies))),
+        None => Err(format!("{backend}: {}", complaint(found, backend, &copies))),
     }
 }
 
@@ -42,7 +42,8 @@ fn spec(copy: &RuntimeRecord) -> Option<RuntimeSpec> {
 }
 
 /// Why none of the copies will do, by the one that comes nearest.
-fn complaint(backend: BackendName, name: RuntimeName, provider: Option<&str>, copies: &[&RuntimeRecord]) -> String {
+fn complaint(found: &Found, backend: BackendName, copies: &[&RuntimeRecord]) -> String {
+    let Some((name, provider)) = prony_backend::needs(backend) else { return "needs no library".to_owned() };
     let install = install_for(backend, name);
     let path = |copy: &RuntimeRecord| copy.path.clone().unwrap_or_default();
     let unusable = copies.iter().find_map(|copy| {
@@ -51,7 +52,8 @@ fn complaint(backend: BackendName, name: RuntimeName, provider: Option<&str>, co
     });
     if let (Some((copy, reason)), Some(provider)) = (unusable, provider) {
         let file = format!("libonnxruntime_providers_{}.so", provider.to_lowercase());
-        let remedy = copy.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        let remedy = remedy::for_dependency(&found.elsewhere, reason).map(|text| format!("; {text}"));
+        let remedy = remedy.unwrap_or_default();
         return match reason.starts_with("libonnxruntime_providers") {
             true => format!("{}: {reason}; {install}", path(copy)),
             false => format!("{}: {file} cannot be opened: {reason}{remedy}", path(copy)),

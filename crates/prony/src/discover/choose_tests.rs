@@ -98,14 +98,13 @@ fn a_provider_that_is_not_in_the_build_is_named() {
 #[test]
 fn a_provider_that_cannot_be_opened_is_named_with_what_it_lacks() {
     let entry = "CUDA (libcublasLt.so.12: cannot open shared object file)";
-    let mut copy = ready("/c", "1.23.2", &[entry, "CPU"]);
-    copy.remedy = Some("install the libraries of CUDA 12".to_owned());
+    let copy = ready("/c", "1.23.2", &[entry, "CPU"]);
     let absent = ready("/b", "1.31.1", &["CPU"]);
     let both = found(vec![absent, copy]);
     assert_eq!(
         refusal(&both, BackendName::OrtCuda),
         "ort-cuda: /c: libonnxruntime_providers_cuda.so cannot be opened: libcublasLt.so.12: cannot open shared object \
-         file; install the libraries of CUDA 12"
+         file; install the libraries of CUDA 12, or add their folder to LD_LIBRARY_PATH"
     );
     assert_eq!(library(&both, BackendName::OrtCpu), "/b");
     let alone = "Tensorrt (libonnxruntime_providers_tensorrt.so is not beside it)";

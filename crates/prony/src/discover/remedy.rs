@@ -1,9 +1,10 @@
 //! How to get what is missing and mend what is broken, in one line.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use prony_backend::discovery::{Candidate, Places, is_explicit, variable};
-use prony_types::RuntimeName;
+use prony_backend::discovery::{is_explicit, variable};
+use prony_types::{RuntimeName, RuntimeRecord};
 
 /// What to do about a runtime that is not there.
 pub(super) const fn for_missing(name: RuntimeName) -> &'static str {
@@ -40,61 +41,112 @@ const TENSORRT: &str = if cfg!(target_arch = "aarch64") {
     "install NVIDIA's `tensorrt` package, or unpack its archive and set TENSORRT_HOME to the folder"
 };
 
+/// Folders of libraries that are there, but not where the loader looks, by the library's name.
+pub(super) type Elsewhere = BTreeMap<String, PathBuf>;
+
 /// What to do about a runtime that cannot be used.
-pub(super) fn for_broken(places: &Places, candidate: &Candidate, reason: &str) -> String {
-    if let Some(remedy) = for_dependency(places, reason) {
+pub(super) fn for_broken(elsewhere: &Elsewhere, record: &RuntimeRecord) -> String {
+    let reason = record.reason.as_deref().unwrap_or_default();
+    if let Some(remedy) = for_dependency(elsewhere, reason) {
         return remedy;
     }
-    let variable = variable(candidate.name);
-    let elsewhere = if is_explicit(&candidate.found_by) {
-        match candidate.found_by.starts_with("PRONY_") || candidate.found_by.starts_with("ORT_") {
-            true => format!("point {} at a library that fits, or unset it", candidate.found_by),
-            false => "give the path of one that fits".to_owned(),
-        }
-    } else {
-        format!("remove it, or point {variable} at another")
+    let found_by = record.found_by.as_deref().unwrap_or_default();
+    let install = for_missing(record.name);
+    let another = match found_by {
+        "PRONY_HOME" => return format!("install it again: {install}"),
+        "explicit" => "give the path of one that fits".to_owned(),
+        pointer if is_explicit(pointer) => format!("point {pointer} at one that fits, or unset it"),
+        _ => format!("remove it, or point {} at another", variable(record.name)),
     };
-    if candidate.found_by == "PRONY_HOME" {
-        return format!("install it again: {}", for_missing(candidate.name));
-    }
-    match candidate.name {
-        RuntimeName::Cuda | RuntimeName::Nvml if reason.contains("failed") || reason.contains("nvmlInit") => {
-            "see whether `nvidia-smi` works; load the driver that fits this library, or give the container its GPU \
-             (--gpus all)"
+    match record.name {
+        RuntimeName::Cuda | RuntimeName::Nvml if reason.starts_with("cuInit") || reason.starts_with("nvmlInit") => {
+            "see whether `nvidia-smi` works; load the driver that this library belongs to, or give the container its GPU"
                 .to_owned()
         }
-        _ if reason.starts_with("too old") => format!("{}; or {elsewhere}", for_missing(candidate.name)),
-        _ => elsewhere,
+        _ if reason.starts_with("too old") => format!("{install}; or {another}"),
+        _ => another,
     }
 }
 
-/// What to do about a library that the loader cannot find, by its name in the loader's words.
-pub(super) fn for_dependency(places: &Places, reason: &str) -> Option<String> {
-    if let Some(version) = reason.split("`GLIBC").nth(1).and_then(|rest| rest.split('\'').next()) {
-        return Some(format!("it was built for a newer system (GLIBC{version}); install a build for this one"));
+/// Names of the libraries that the loader did not find, in its own words for it.
+pub(super) fn unresolved(reason: &str) -> Vec<&str> {
+    let Some((before, _)) = reason.split_once(": cannot open shared object file") else { return Vec::new() };
+    before.rsplit(": ").next().unwrap_or(before).split(", ").filter(|name| !name.contains('/')).collect()
+}
+
+/// What to do about libraries that the loader did not find; `None` where that is not the reason.
+pub(super) fn for_dependency(elsewhere: &Elsewhere, reason: &str) -> Option<String> {
+    if let Some(version) = reason.split("`GLIBC_").nth(1).and_then(|rest| rest.split('\'').next()) {
+        return Some(format!("it was built for a newer system (glibc {version}); install a build for this one"));
     }
-    let (before, _) = reason.split_once(": cannot open shared object file")?;
-    let library = before.rsplit([' ', ':']).next().filter(|name| name.contains(".so"))?;
-    if let Some(folder) = whereabouts(places, library) {
-        return Some(format!("{library} is in {}; add that folder to LD_LIBRARY_PATH", folder.display()));
-    }
-    let major = library.split_once(".so.").map_or("", |(_, version)| version.split('.').next().unwrap_or_default());
-    let stem = library.split_once(".so").map_or(library, |(stem, _)| stem);
-    let source = match stem {
-        "libcudart" | "libcublas" | "libcublasLt" if !major.is_empty() => format!("CUDA {major}"),
-        "libcudart" | "libcublas" | "libcublasLt" | "libcufft" | "libcurand" | "libnvrtc" | "libcusparse"
-        | "libcusolver" | "libnvJitLink" => "CUDA".to_owned(),
-        "libcuda" => return Some(for_missing(RuntimeName::Cuda).to_owned()),
-        _ if stem.starts_with("libcudnn") => format!("cuDNN {major}").trim_end().to_owned(),
-        _ if stem.starts_with("libnvinfer") || stem == "libnvonnxparser" => {
-            format!("TensorRT {major}").trim_end().to_owned()
+    let mut folders: Vec<String> = Vec::new();
+    let mut sources: Vec<String> = Vec::new();
+    for library in unresolved(reason) {
+        let (list, entry) = match elsewhere.get(library) {
+            Some(folder) => (&mut folders, folder.display().to_string()),
+            None => (&mut sources, source_of(library)),
+        };
+        if !list.contains(&entry) {
+            list.push(entry);
         }
-        _ => return Some(format!("install what has {library}, or add its folder to LD_LIBRARY_PATH")),
-    };
-    Some(format!("install the libraries of {source}, or add the folder of {library} to LD_LIBRARY_PATH"))
+    }
+    let install = format!("install {}", sources.join(" and "));
+    let point = format!("add {} to LD_LIBRARY_PATH", folders.join(":"));
+    match (sources.is_empty(), folders.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(format!("{install}, or add their folder to LD_LIBRARY_PATH")),
+        (true, false) => Some(point),
+        (false, false) => Some(format!("{install}, and {point}")),
+    }
 }
 
-/// The folder of a library that is there, but not where the loader looks.
-fn whereabouts(places: &Places, library: &str) -> Option<PathBuf> {
-    places.library_folders().into_iter().find(|folder| folder.join(library).exists())
+/// What brings a library.
+fn source_of(library: &str) -> String {
+    let (stem, version) = library.split_once(".so").unwrap_or((library, ""));
+    let major = version.trim_start_matches('.').split('.').next().unwrap_or_default();
+    let versioned = |what: &str| format!("the libraries of {what} {major}").trim_end().to_owned();
+    match stem {
+        "libcuda" | "libnvidia-ml" => "the NVIDIA driver".to_owned(),
+        "libcudart" | "libcublas" | "libcublasLt" => versioned("CUDA"),
+        // Their versions are their own.
+        "libcufft" | "libcurand" | "libnvrtc" | "libcusparse" | "libcusolver" | "libnvJitLink" => {
+            "the libraries of CUDA".to_owned()
+        }
+        _ if stem.starts_with("libcudnn") => versioned("cuDNN"),
+        _ if stem.starts_with("libnvinfer") || stem == "libnvonnxparser" => versioned("TensorRT"),
+        _ => format!("what has {library}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_library_that_is_missing_has_its_source_or_its_folder() {
+        let reason = "libcublasLt.so.13, libcublas.so.13, libcudnn.so.9, libcuda.so.1: cannot open shared object file";
+        let mut elsewhere = Elsewhere::new();
+        assert_eq!(
+            for_dependency(&elsewhere, reason).unwrap(),
+            "install the libraries of CUDA 13 and the libraries of cuDNN 9 and the NVIDIA driver, or add their folder to \
+             LD_LIBRARY_PATH"
+        );
+        elsewhere.insert("libcublasLt.so.13".to_owned(), PathBuf::from("/cuda"));
+        elsewhere.insert("libcublas.so.13".to_owned(), PathBuf::from("/cuda"));
+        elsewhere.insert("libcudnn.so.9".to_owned(), PathBuf::from("/cudnn"));
+        assert_eq!(
+            for_dependency(&elsewhere, reason).unwrap(),
+            "install the NVIDIA driver, and add /cuda:/cudnn to LD_LIBRARY_PATH"
+        );
+    }
+
+    #[test]
+    fn other_reasons_are_no_missing_libraries() {
+        let elsewhere = Elsewhere::new();
+        assert_eq!(for_dependency(&elsewhere, "a text file, not a library"), None);
+        assert_eq!(for_dependency(&elsewhere, "/x/libonnxruntime.so: cannot open shared object file"), None);
+        let old = "/lib/libc.so.6: version `GLIBC_2.38' not found (required by /x/libonnxruntime.so)";
+        let remedy = for_dependency(&elsewhere, old).unwrap();
+        assert!(remedy.contains("glibc 2.38"), "{remedy}");
+    }
 }

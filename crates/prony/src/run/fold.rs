@@ -3,8 +3,8 @@
 
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
-    ArtifactRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, MemoryRecord, ModelSource,
-    OutputCheck, Phase, Phases, Precision, Sample, SampleNote, Stage, Telemetry,
+    ArtifactRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, MemoryRecord, ModelInfo,
+    ModelSource, OutputCheck, Phase, Phases, Precision, Sample, SampleNote, Stage, Telemetry,
 };
 
 /// A cell in the making.
@@ -63,7 +63,7 @@ impl CellFold {
                 record.backend = backend.clone();
                 record.precision.executed = Some(executed.clone());
                 record.model.task = model.metadata.task.clone();
-                record.model.info = Some(model.clone());
+                record.model.info = Some(ModelInfo::clone(model));
                 record.model.input = inputs
                     .first()
                     .map(|input| input.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x"));

@@ -13,6 +13,8 @@ use crate::discovery::elf;
 const SEPARATE: [&str; 3] = ["CUDA", "Tensorrt", "OpenVINO"];
 /// What those libraries share.
 const SHARED: &str = "libonnxruntime_providers_shared.so";
+/// How the loader says that a library is not where it looks.
+const NOT_FOUND: &str = ": cannot open shared object file";
 
 #[expect(unsafe_code, reason = "the library's C interface")]
 pub(super) fn ask(library: &Library) -> Result<Answer, String> {
@@ -88,15 +90,24 @@ fn check_provider(library: &Path, provider: &str) -> Result<(), String> {
     }
     Library::open(&folder.join(SHARED))?;
     let needs = elf::needs(&folder.join(&file)).ok_or_else(|| format!("{file}: its tables make no sense"))?;
+    let mut missing = Vec::new();
     for name in &needs.needed {
         let mut wanted = needs.folders.iter().map(|wanted| {
             let wanted = wanted.replace("${ORIGIN}", "$ORIGIN");
             Path::new(&wanted.replace("$ORIGIN", &folder.to_string_lossy())).join(name)
         });
         let path = wanted.find(|path| path.exists());
-        Library::open(path.as_deref().unwrap_or(Path::new(name)))?;
+        match Library::open(path.as_deref().unwrap_or(Path::new(name))) {
+            Ok(_) => {}
+            // All of them are told at once: to install one and then hear of the next costs a day.
+            Err(reason) => match reason.strip_suffix(NOT_FOUND) {
+                Some(library) => missing.push(library.to_owned()),
+                None => return Err(reason),
+            },
+        }
     }
-    Ok(())
+    missing.dedup();
+    if missing.is_empty() { Ok(()) } else { Err(format!("{}{NOT_FOUND}", missing.join(", "))) }
 }
 
 #[cfg(test)]
@@ -143,15 +154,18 @@ mod tests {
         let needed = "libprony_test_dependency.so.12";
         compile(&folder, needed, "int needed;", &[&format!("-Wl,-soname,{needed}")]);
         let crash = "#include <stdlib.h>\n__attribute__((constructor)) static void begin(void) { abort(); }";
-        let link = format!("-l:{needed}");
-        compile(&folder, "libonnxruntime_providers_cuda.so", crash, &["-L.", &link]);
+        let second = "libprony_test_dependency.so.13";
+        compile(&folder, second, "int second;", &[&format!("-Wl,-soname,{second}")]);
+        let links = [format!("-l:{needed}"), format!("-l:{second}")];
+        let [link, other] = links.each_ref().map(String::as_str);
+        compile(&folder, "libonnxruntime_providers_cuda.so", crash, &["-L.", link, other]);
         let provides = || ask(&Library::open(&library).unwrap()).unwrap().provides;
 
-        // The dependency is beside it, but nothing tells the loader to look there.
-        let unresolved = format!("CUDA ({needed}: cannot open shared object file)");
+        // Both are beside it, but nothing tells the loader to look there.
+        let unresolved = format!("CUDA ({needed}, {second}: cannot open shared object file)");
         let no_tensorrt = "Tensorrt (libonnxruntime_providers_tensorrt.so is not beside it)";
         assert_eq!(provides(), [no_tensorrt, &unresolved, "CPU"]);
-        compile(&folder, "libonnxruntime_providers_cuda.so", crash, &["-L.", &link, "-Wl,-rpath,$ORIGIN"]);
+        compile(&folder, "libonnxruntime_providers_cuda.so", crash, &["-L.", link, other, "-Wl,-rpath,$ORIGIN"]);
         assert_eq!(provides(), [no_tensorrt, "CUDA", "CPU"]);
         fs::write(folder.join("libonnxruntime_providers_cuda.so"), "text\n").unwrap();
         assert_eq!(provides()[1], "CUDA (libonnxruntime_providers_cuda.so: a text file, not a library)");
