@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
 /// What there is to unpack.
 enum Fetched {
     Wheel(PathBuf),
-    NotNeeded(Installed),
+    NotNeeded(Box<Installed>),
 }
 
 /// Installs a runtime. Until its last step nothing is visible, and an error leaves nothing behind.
@@ -47,7 +47,7 @@ pub(crate) fn install(shelf: &Shelf, order: &Order<'_>) -> anyhow::Result<Outcom
         Some(path) => path.to_owned(),
         None => match fetch(shelf, order, &stage)? {
             Fetched::Wheel(path) => path,
-            Fetched::NotNeeded(installed) => return Ok(Outcome::Already(installed)),
+            Fetched::NotNeeded(installed) => return Ok(Outcome::Already(*installed)),
         },
     };
     let mut wheel = Wheel::open(&path)?;
@@ -86,7 +86,7 @@ fn fetch(shelf: &Shelf, order: &Order<'_>, stage: &TempDir) -> anyhow::Result<Fe
     if request.version.is_some()
         && let Some(installed) = whole(shelf, request, order)
     {
-        return Ok(Fetched::NotNeeded(installed));
+        return Ok(Fetched::NotNeeded(Box::new(installed)));
     }
     let pip = Pip::find()?;
     let folder = stage.path().join("download");
@@ -99,7 +99,7 @@ fn fetch(shelf: &Shelf, order: &Order<'_>, stage: &TempDir) -> anyhow::Result<Fe
         choice = Some(python);
         let newest = Request { name: request.name, version: Some(version) };
         if let Some(installed) = whole(shelf, &newest, order) {
-            return Ok(Fetched::NotNeeded(installed));
+            return Ok(Fetched::NotNeeded(Box::new(installed)));
         }
     }
     Ok(Fetched::Wheel(pip.download(&errand, request.version.as_ref(), choice)?))
