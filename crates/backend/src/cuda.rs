@@ -25,19 +25,18 @@ fn words(error: DriverError) -> String {
 pub(crate) struct Device(Rc<Handle>);
 
 struct Handle {
-    device: sys::CUdevice,
     stream: sys::CUstream,
     name: String,
-    /// Free memory before this process took any.
+    /// Free memory when only the context was there.
     free_at_first: usize,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: both were made in `open` and are given back once; everything that used them holds an `Rc` to this.
+        // The primary context stays: libraries free their memory in it when the process ends, and abort without it.
+        // SAFETY: made in `open` and given back once; everything that used it holds an `Rc` to this.
         unsafe {
             let _ = result::stream::destroy(self.stream);
-            let _ = result::primary_ctx::release(self.device);
         }
     }
 }
@@ -54,7 +53,7 @@ impl Device {
         let ordinal = i32::try_from(number).ok().filter(|&n| n < count);
         let ordinal = ordinal.ok_or_else(|| format!("there is no GPU {number}; there are {count}, numbered from 0"))?;
         let device = result::device::get(ordinal).map_err(words)?;
-        // SAFETY: the device was just given by the driver; the context is retained for as long as the handle lives.
+        // SAFETY: the device was just given by the driver; the context is retained until the process ends.
         unsafe {
             let context = result::primary_ctx::retain(device).map_err(words)?;
             result::ctx::set_current(context).map_err(words)?;
@@ -62,7 +61,7 @@ impl Device {
         let free_at_first = result::mem_get_info().map_err(words)?.0;
         let name = result::device::get_name(device).map_err(words)?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(words)?;
-        Ok(Device(Rc::new(Handle { device, stream, name, free_at_first })))
+        Ok(Device(Rc::new(Handle { stream, name, free_at_first })))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -74,7 +73,8 @@ impl Device {
         self.0.stream.cast()
     }
 
-    /// Memory that went away on this GPU since it was opened. Other processes are in it, where there are some.
+    /// Memory that went away on this GPU since it was opened, without the context itself. What other processes took or
+    /// gave back meanwhile is in it, so it is asked for while none of ours does.
     pub(crate) fn used_bytes(&self) -> Option<u64> {
         let (free, _) = result::mem_get_info().ok()?;
         Some(self.0.free_at_first.saturating_sub(free) as u64)

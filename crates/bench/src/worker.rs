@@ -140,6 +140,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
     let mut loaded = prepare(channel, job, &job.cell.model.source, job.input.frames.max(1))?;
     let cell = &mut loaded.cell;
     cell.replay(0)?;
+    let mut device_bytes = cell.session.device_used_bytes();
     let first = outputs::taken(cell)?;
     channel.emit(EventKind::Frames {
         count: cell.feed.len() as u32,
@@ -155,6 +156,8 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
             Command::WarmUp => {
                 let (samples, seconds, settled) = cell.warm_up(job.warmup_s)?;
                 cell.look_at_outputs(0);
+                // Arenas only grow, and cells are warmed up one after the other: what is gone now is this cell's.
+                device_bytes = device_bytes.max(cell.session.device_used_bytes());
                 channel.emit(EventKind::Steady { samples, seconds, settled })?;
             }
             Command::Round { round, seconds, max_samples } => {
@@ -168,7 +171,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
             }
             Command::Finish { reference } => {
                 // Before the check, whose pictures are no part of the model's work.
-                let (host_peak_bytes, device_bytes) = (host_peak().unwrap_or(0), cell.session.device_used_bytes());
+                let host_peak_bytes = host_peak().unwrap_or(0);
                 let names = &loaded.model.info.metadata.names;
                 let checked = outputs::check(cell, &first, reference.as_deref(), names, &job.folder)?;
                 channel.emit(checked)?;

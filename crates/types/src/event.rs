@@ -141,7 +141,7 @@ pub enum EventKind {
     Finished {
         /// Highest resident memory of the process.
         host_peak_bytes: u64,
-        /// Device memory that it had taken at the end.
+        /// Device memory that it had taken when it was warm.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device_bytes: Option<u64>,
     },
