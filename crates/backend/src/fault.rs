@@ -93,6 +93,10 @@ impl Session for FaultySession {
         Ok(timing)
     }
 
+    fn discard(self: Box<Self>) {
+        self.inner.discard();
+    }
+
     fn device_used_bytes(&self) -> Option<u64> {
         self.inner.device_used_bytes()
     }

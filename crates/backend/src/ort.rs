@@ -180,7 +180,7 @@ impl Ort {
         &self,
         spec: &SessionSpec<'_>,
         adjust: impl FnOnce(SessionBuilder) -> Result<SessionBuilder, String>,
-    ) -> Result<Box<dyn Session>, BackendError> {
+    ) -> Result<Opened, BackendError> {
         let inputs = self.inputs(spec)?;
         let Some(runtime) = &spec.runtime else {
             return Err(self.unsupported("no ONNX Runtime was named; run `prony runtime install onnxruntime`"));
@@ -211,13 +211,42 @@ impl Ort {
             executed: self.executed(spec),
         };
         Ok(match device {
-            Some(device) => Box::new(CudaSession::new(parts, device)?),
-            None => Box::new(HostSession::new(parts)?),
+            Some(device) => Opened::Cuda(Box::new(CudaSession::new(parts, device)?)),
+            None => Opened::Host(Box::new(HostSession::new(parts)?)),
         })
     }
 
     fn gpu(&self, number: u32) -> Result<crate::cuda::Device, BackendError> {
         crate::cuda::Device::open(number).map_err(|what| self.unsupported(what))
+    }
+}
+
+/// A session in either kind of memory.
+enum Opened {
+    Host(Box<HostSession>),
+    Cuda(Box<CudaSession>),
+}
+
+impl Opened {
+    fn model(&self) -> &Model {
+        match self {
+            Opened::Host(session) => session.model(),
+            Opened::Cuda(session) => session.model(),
+        }
+    }
+
+    fn session(&mut self) -> &mut dyn Session {
+        match self {
+            Opened::Host(session) => &mut **session,
+            Opened::Cuda(session) => &mut **session,
+        }
+    }
+
+    fn boxed(self) -> Box<dyn Session> {
+        match self {
+            Opened::Host(session) => session,
+            Opened::Cuda(session) => session,
+        }
     }
 }
 
@@ -282,7 +311,7 @@ impl Backend for Ort {
     }
 
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
-        self.start(spec, Ok)
+        self.start(spec, Ok).map(Opened::boxed)
     }
 
     fn placement(
@@ -296,17 +325,16 @@ impl Backend for Ort {
         let mut profiled = || -> Result<PlacementRecord, BackendError> {
             let profile = folder.join("nodes");
             let spec = SessionSpec { slots: 1, ..spec.clone() };
-            let mut session =
+            let mut opened =
                 self.start(&spec, |builder| builder.with_profiling(&profile).map_err(|e| e.to_string()))?;
             for _ in 0..PROFILED_CALLS {
-                fill(&mut *session);
+                let session = opened.session();
+                fill(session);
                 session.run(0)?;
             }
-            // The library writes the profile when the session goes.
-            drop(session);
-            let written = fs::read_dir(&folder).ok().and_then(|mut entries| entries.next()?.ok());
-            let file = written.ok_or_else(|| failed("no profile was written".into()))?;
-            let text = fs::read_to_string(file.path()).map_err(|e| failed(e.to_string()))?;
+            let file = opened.model().end_profile().map_err(failed)?;
+            opened.boxed().discard();
+            let text = fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
             placement::count(&text, options::provider(self.0)).map_err(failed)
         };
         let placement = profiled();

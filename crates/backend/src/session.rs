@@ -136,6 +136,9 @@ pub trait Session {
     /// Number of outputs.
     fn output_count(&self) -> usize;
 
+    /// Gives the session up at the end of a process. Some libraries abort when they are taken apart properly.
+    fn discard(self: Box<Self>) {}
+
     /// Memory of the device that this process has taken, where there is one.
     fn device_used_bytes(&self) -> Option<u64> {
         None

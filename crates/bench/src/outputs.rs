@@ -105,7 +105,7 @@ fn agreed(cell: &mut Cell, path: &Path) -> Result<Option<Agreement>, Disagreemen
             return Err(Disagreement::Reference("the reference holds values that are not finite".into()));
         };
         worst = Some(match worst {
-            Some(before) => agreement::worse(before, now),
+            Some(before) => agreement::worse(before, &now),
             None => now,
         });
     }

@@ -186,13 +186,12 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
     Err(Failure::new(FailureKind::Internal, "the parent closed the pipe before the end"))
 }
 
-/// Where the nodes run, counted in a session of its own after the timed one is gone: on a small GPU there is no room
-/// for two.
+/// Where the nodes run, counted in a session of its own after the timed one was given up.
 fn placed(job: &MeasureJob, loaded: Loaded) -> Option<EventKind> {
     let Loaded { mut cell, model, threads } = loaded;
     let count = cell.session.inputs().len();
     let inputs: Vec<Buffer> = (0..count).map(|index| Buffer::copy_of(&cell.session.input(0, index))).collect();
-    drop(cell);
+    cell.session.discard();
     let mut fill = |session: &mut dyn Session| {
         for (index, values) in inputs.iter().enumerate() {
             values.copy_to(session.input(0, index));

@@ -39,7 +39,7 @@ pub fn tensors(reference: &[f32], got: &[f32]) -> TensorAgreement {
 }
 
 /// Of each figure the worse one.
-pub fn worse(a: Agreement, b: Agreement) -> Agreement {
+pub fn worse(a: Agreement, b: &Agreement) -> Agreement {
     let tensor = |a: Option<TensorAgreement>, b: Option<TensorAgreement>| match (a, b) {
         (Some(a), Some(b)) => Some(TensorAgreement {
             cosine: a.cosine.min(b.cosine),

@@ -340,10 +340,10 @@ impl Run {
 
     /// Has every worker check its outputs and end. An interrupted cell keeps what was measured.
     fn finish_cells(&mut self, references: &[Option<PathBuf>]) {
-        for index in 0..self.cells.len() {
+        for (index, reference) in references.iter().enumerate() {
             let complete = !self.wants_more(index) && self.cells[index].fold.record.throughput_fps.is_some();
             let interrupted = self.interrupt.asked() && !complete;
-            let reference = references[index].as_ref().and_then(|file| std::path::absolute(file).ok());
+            let reference = reference.as_ref().and_then(|file| std::path::absolute(file).ok());
             self.order(index, &Command::Finish { reference }, Doing::Checking);
             if self.wait(index, |event| matches!(event, EventKind::Finished { .. })) == Waited::Ended {
                 continue;

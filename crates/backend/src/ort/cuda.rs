@@ -170,6 +170,10 @@ fn bytes_of(spec: &TensorSpec) -> Option<usize> {
 }
 
 impl CudaSession {
+    pub(super) fn model(&self) -> &Model {
+        &self.model
+    }
+
     pub(super) fn new(parts: Parts, device: Device) -> Result<CudaSession, BackendError> {
         let refuse = |reason: String| BackendError::Load { backend: parts.backend, reason };
         let memory = MemoryInfo::new(AllocationDevice::CUDA, 0, AllocatorType::Device, MemoryType::Default);
@@ -188,7 +192,7 @@ impl CudaSession {
         })
     }
 
-    fn failed(&self, reason: String) -> BackendError {
+    fn failed(&self, reason: &str) -> BackendError {
         BackendError::Run { backend: self.backend, reason: reason.replace('\n', " ") }
     }
 }
@@ -216,12 +220,12 @@ impl Session for CudaSession {
 
     fn submit(&mut self, slot: usize) -> Result<(), BackendError> {
         let submitted = self.slots[slot].submit(&self.model, &self.device);
-        submitted.map_err(|reason| self.failed(reason))
+        submitted.map_err(|reason| self.failed(&reason))
     }
 
     fn collect(&mut self, slot: usize) -> Result<Timing, BackendError> {
         let collected = self.slots[slot].collect();
-        collected.map_err(|reason| self.failed(reason))
+        collected.map_err(|reason| self.failed(&reason))
     }
 
     fn output_count(&self) -> usize {
@@ -231,6 +235,12 @@ impl Session for CudaSession {
     fn output(&self, slot: usize, index: usize) -> TensorView<'_> {
         let output = &self.slots[slot].outputs[index];
         TensorView { name: &self.output_names[index], shape: &output.shape, data: output.data() }
+    }
+
+    /// ONNX Runtime 1.31 frees pinned memory of some models in a callback of the stream when the session goes, which CUDA
+    /// does not permit, and the process aborts. The process ends soon, and the driver takes everything back.
+    fn discard(self: Box<Self>) {
+        std::mem::forget(self);
     }
 
     fn device_used_bytes(&self) -> Option<u64> {

@@ -189,6 +189,10 @@ impl Parts {
 }
 
 impl HostSession {
+    pub(super) fn model(&self) -> &Model {
+        &self.model
+    }
+
     pub(super) fn new(parts: Parts) -> Result<HostSession, BackendError> {
         let refuse = |reason: String| BackendError::Load { backend: parts.backend, reason };
         let memory = MemoryInfo::default();
@@ -209,7 +213,7 @@ impl HostSession {
         })
     }
 
-    fn failed(&self, reason: String) -> BackendError {
+    fn failed(&self, reason: &str) -> BackendError {
         BackendError::Run { backend: self.backend, reason: reason.replace('\n', " ") }
     }
 }
@@ -238,24 +242,24 @@ impl Session for HostSession {
     }
 
     fn submit(&mut self, slot: usize) -> Result<(), BackendError> {
-        let Some(call) = self.slots[slot].call.take() else { return Err(self.failed(IN_FLIGHT.into())) };
+        let Some(call) = self.slots[slot].call.take() else { return Err(self.failed(IN_FLIGHT)) };
         let sent = self.slots[slot].jobs.as_ref().map(|jobs| jobs.send(call).is_ok());
-        if sent == Some(true) { Ok(()) } else { Err(self.failed("the runner thread is gone".into())) }
+        if sent == Some(true) { Ok(()) } else { Err(self.failed("the runner thread is gone")) }
     }
 
     fn collect(&mut self, slot: usize) -> Result<Timing, BackendError> {
         let Ok((call, outcome)) = self.slots[slot].done.recv() else {
-            return Err(self.failed("the runner thread panicked; see the cell's log".into()));
+            return Err(self.failed("the runner thread panicked; see the cell's log"));
         };
         self.slots[slot].call = Some(call);
-        let inference_ns = outcome.map_err(|reason| self.failed(reason))?;
+        let inference_ns = outcome.map_err(|reason| self.failed(&reason))?;
         Ok(Timing { h2d_ns: None, inference_ns, d2h_ns: None })
     }
 
     fn run(&mut self, slot: usize) -> Result<Timing, BackendError> {
-        let Some(call) = &mut self.slots[slot].call else { return Err(self.failed(IN_FLIGHT.into())) };
+        let Some(call) = &mut self.slots[slot].call else { return Err(self.failed(IN_FLIGHT)) };
         let outcome = call.run(&self.model);
-        let inference_ns = outcome.map_err(|reason| self.failed(reason))?;
+        let inference_ns = outcome.map_err(|reason| self.failed(&reason))?;
         Ok(Timing { h2d_ns: None, inference_ns, d2h_ns: None })
     }
 

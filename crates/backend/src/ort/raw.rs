@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "calls of a C interface; each block says why it holds")]
 
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::path::PathBuf;
 use std::ptr::{NonNull, null_mut};
 
 use half::{bf16, f16};
@@ -180,6 +181,20 @@ impl Model {
         let (inputs, outputs) = pointers.split_at(inputs.len());
         let (inputs, outputs) = (inputs.to_vec(), outputs.to_vec());
         Ok(Model { ptr: session.ptr().cast_mut(), _session: session, options, names, inputs, outputs })
+    }
+
+    /// Ends the profile of a session that was made with one; the file it is in.
+    pub(super) fn end_profile(&self) -> Result<PathBuf, String> {
+        let api = ort::api();
+        let (mut allocator, mut name) = (null_mut(), null_mut());
+        // SAFETY: the session is alive. The name is copied and then freed with the allocator that made it.
+        unsafe {
+            check((api.GetAllocatorWithDefaultOptions)(&mut allocator))?;
+            check((api.SessionEndProfiling)(self.ptr, allocator, &mut name))?;
+            let file = CStr::from_ptr(name).to_string_lossy().into_owned();
+            check((api.AllocatorFree)(allocator, name.cast()))?;
+            Ok(PathBuf::from(file))
+        }
     }
 
     /// One call. An output that is null is made by the library and belongs to the caller afterwards.
