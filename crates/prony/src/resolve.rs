@@ -436,6 +436,6 @@ mod tests {
         let asked = BenchOptions { batch: Some(vec![1, 4]), ..options(&["builtin-rgb"]) };
         let resolved = resolve(asked).unwrap();
         assert_eq!(ids(&resolved), ["builtin-rgb:rten:fp32@b1", "builtin-rgb:rten:fp32@b4"]);
-        assert!(resolved.fates["builtin-rgb:rten:fp32@b4"].reason.contains("fixed at 1"));
+        assert!(resolved.fates.is_empty(), "the built-in models take any batch");
     }
 }

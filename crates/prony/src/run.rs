@@ -322,11 +322,9 @@ impl Run {
                 continue;
             };
             self.progress.milestone(index, "computing the reference");
-            let log = self.files.cell_dir(&cell.fold.record.slug).map(|folder| folder.join("worker.log"));
-            let file = match log {
-                _ if self.interrupt.asked() => Err("interrupted".to_owned()),
-                Ok(log) => references.file(&cell.spec, &frames, &log),
-                Err(error) => Err(error.to_string()),
+            let file = match self.interrupt.asked() {
+                true => Err("interrupted".to_owned()),
+                false => references.file(&cell.spec, &frames, &self.files.cell_log(&cell.fold.record.slug)),
             };
             if let Err(reason) = &file {
                 tracing::warn!("{}: no reference: {reason}", cell.spec.id);

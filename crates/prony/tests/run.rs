@@ -364,8 +364,18 @@ fn wrong_usage_is_exit_2_before_anything_runs() {
     refused(&place.once("builtin-nosuch", &["--input", "x.npy"]), &["builtin-rgb"]);
     refused(&place.once("x.npy", &["--input", "x.npy"]), &["not an ONNX model"]);
     assert!(!place.path("y.npy").exists());
+}
+
+#[test]
+fn a_backend_that_is_not_here_is_a_failure_that_says_how_to_get_it() {
+    let place = Place::new();
+    let model = place.node("Identity", &[("x", &[2])], &[2]);
+    place.put("x.npy", &f32s(&[2], &[1.0, 2.0]));
     let mut without = prony();
-    without.env_remove("PRONY_ONNXRUNTIME").current_dir(place.dir.path());
+    without.env_clear().env("PRONY_HOME", place.path("empty")).current_dir(place.dir.path());
     without.args(["run", model, "--input", "x.npy", "--backend", "ort-cpu"]);
-    refused(&without.output().unwrap(), &["--library", "PRONY_ONNXRUNTIME"]);
+    let output = without.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("ort-cpu: no ONNX Runtime here; run `prony runtime install onnxruntime`"), "{text}");
 }

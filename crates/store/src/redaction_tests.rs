@@ -234,11 +234,14 @@ fn no_other_fact_changes() {
     new.reason.clone_from(&old.reason);
     new.remedy.clone_from(&old.remedy);
     after.plan.cells[0].model.source = before.plan.cells[0].model.source.clone();
+    after.plan.cells[0].runtime.clone_from(&before.plan.cells[0].runtime);
+    after.plan.cells[0].provider.clone_from(&before.plan.cells[0].provider);
     after.plan.input.source = before.plan.input.source.clone();
     after.comparisons[0].reason.clone_from(&before.comparisons[0].reason);
     after.recommendation[0].text.clone_from(&before.recommendation[0].text);
     let (old, new) = (&before.cells[0], &mut after.cells[0]);
     new.artifact.clone_from(&old.artifact);
+    new.backend.library.clone_from(&old.backend.library);
     new.reason.clone_from(&old.reason);
     new.verdict_reasons.clone_from(&old.verdict_reasons);
     new.memory.violations.clone_from(&old.memory.violations);

@@ -155,7 +155,13 @@ fn runtime_for(args: &RunArgs) -> anyhow::Result<Option<RuntimeSpec>> {
     let home = home::folder(args.home.as_deref()).unwrap_or_default();
     let explicit: Vec<_> = args.library.iter().map(|path| (name, path.clone())).collect();
     let found = discover_for(args.backend, &home, &explicit)?;
-    let runtime = choose(&found, args.backend).map_err(anyhow::Error::msg)?;
+    // A backend that was named and is not here has failed, as in `bench`; the reason begins with its name.
+    let backend = args.backend.name();
+    let refused = |reason: String| {
+        let what = reason.trim_start_matches(&format!("{backend}: ")).to_owned();
+        BackendError::Unsupported { backend, what }
+    };
+    let runtime = choose(&found, args.backend).map_err(refused)?;
     if let Some(runtime) = &runtime {
         tell_loader(&runtime.search)?;
     }

@@ -111,12 +111,25 @@ fn a_missing_dependency_that_lies_elsewhere_is_pointed_out() {
     let machine = Machine::new();
     machine.compile("libcublasLt.so.12", "int stub(void) { return 1; }", &["-Wl,-soname,libcublasLt.so.12"]);
     let library = machine.compile("libonnxruntime.so", "int x;", &["-L.", "-l:libcublasLt.so.12"]);
-    let folder = machine.path("root/usr/local/cuda-12.2/lib64");
+    // A folder that holds libraries, but is none of those that a worker's loader is told of.
+    let folder = machine.path("root/opt/intel/openvino_2026/runtime/lib/intel64");
     fs::create_dir_all(&folder).unwrap();
     fs::rename(machine.path("libcublasLt.so.12"), folder.join("libcublasLt.so.12")).unwrap();
     let (_, remedy) = machine.reason(&library);
     let expected = format!("add {} to LD_LIBRARY_PATH", folder.display());
     assert_eq!(remedy, expected);
+}
+
+#[test]
+fn a_dependency_in_cudas_own_folder_is_found_without_help() {
+    let machine = Machine::new();
+    machine.compile("libcublasLt.so.12", "int stub(void) { return 1; }", &["-Wl,-soname,libcublasLt.so.12"]);
+    let library = machine.compile("libonnxruntime.so", "int x;", &["-L.", "-l:libcublasLt.so.12"]);
+    let folder = machine.path("root/usr/local/cuda-12.2/lib64");
+    fs::create_dir_all(&folder).unwrap();
+    fs::rename(machine.path("libcublasLt.so.12"), folder.join("libcublasLt.so.12")).unwrap();
+    let (reason, _) = machine.reason(&library);
+    assert!(reason.contains("OrtGetApiBase"), "opened, and found to be no ONNX Runtime: {reason}");
 }
 
 #[test]

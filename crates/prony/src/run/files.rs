@@ -94,10 +94,15 @@ impl Files {
 
     /// A cell has ended and writes its log no more.
     pub(super) fn close_cell(&self, slug: &str) {
-        let log = self.folder.file("cells").join(slug).join("worker.log");
+        let log = self.cell_log(slug);
         if let Some(Err(error)) = self.redactor.as_ref().map(|redactor| redactor.text_file(&log)) {
             tracing::error!("{error:#}");
         }
+    }
+
+    /// Where a cell's workers print to.
+    pub(super) fn cell_log(&self, slug: &str) -> PathBuf {
+        self.folder.file("cells").join(slug).join("worker.log")
     }
 
     pub(crate) fn path(&self) -> &Path {
