@@ -1,7 +1,8 @@
 //! Labelled facts, gathered once so that Markdown and HTML cannot say different things.
 
 use prony_types::{
-    CellRecord, CellSpec, Environment, MethodRecord, Plan, RunRecord, SourceSpec, Stage, TensorAgreement,
+    CellRecord, CellSpec, Check, Environment, GpuRecord, MethodRecord, Outcome, Plan, PythonPackage, RunRecord,
+    RuntimeRecord, RuntimeState, SourceSpec, Stage, StageStats, TensorAgreement,
 };
 
 use crate::{figure, row};
@@ -88,9 +89,51 @@ pub(crate) fn environment(env: &Environment) -> Vec<Fact> {
         "swap",
         env.swap_total_bytes.map(|swap| if swap == 0 { "none".to_owned() } else { figure::bytes(swap) }),
     );
+    list.maybe("free on disk", env.disk_free_bytes.map(figure::bytes));
+    list.maybe("Jetson Linux", env.l4t.as_deref());
+    list.maybe("JetPack", env.jetpack.as_deref());
+    list.maybe("power mode", env.power_mode.as_deref());
+    for gpu in &env.gpus {
+        list.add("GPU", graphics(gpu));
+    }
+    list.maybe("GPU driver", env.driver.as_deref());
+    for runtime in env.runtimes.iter().filter(|runtime| runtime.state != RuntimeState::Missing) {
+        list.add(runtime.name.name(), installed(runtime));
+    }
+    let missing = env.runtimes.iter().filter(|runtime| runtime.state == RuntimeState::Missing);
+    list.add("not found", missing.map(|runtime| runtime.name.name()).collect::<Vec<_>>().join(", "));
+    let package = |package: &PythonPackage| format!("{} {}", package.name, package.version);
+    list.add("Python packages", env.python.iter().map(package).collect::<Vec<_>>().join(", "));
+    let objection = |check: &&Check| check.outcome != Outcome::Pass;
+    let told = |check: &Check| format!("{} {}", check.outcome.name(), check.name);
+    let objections: Vec<String> = env.preflight.iter().filter(objection).map(told).collect();
+    let passed = env.preflight.len() - objections.len();
+    if !env.preflight.is_empty() {
+        let rest = if objections.is_empty() { String::new() } else { format!("; {}", objections.join(", ")) };
+        list.add("preflight", format!("{passed} of {} checks passed{rest}", env.preflight.len()));
+    }
     list.maybe("load at the start", env.load1.map(|load| format!("{load:.2}")));
     list.add("sensors", if env.sensors.is_empty() { "none answered".to_owned() } else { env.sensors.join(", ") });
     list.0
+}
+
+fn graphics(gpu: &GpuRecord) -> String {
+    let mut text = gpu.name.clone();
+    let mut also = |more: Option<String>| text.extend(more.map(|more| format!(", {more}")));
+    also(gpu.compute.as_ref().map(|compute| format!("compute capability {compute}")));
+    also(gpu.sms.map(|sms| format!("{sms} SMs")));
+    also(gpu.mem_total_bytes.map(figure::bytes));
+    also(gpu.integrated.filter(|&yes| yes).map(|_| "memory shared with the host".to_owned()));
+    text
+}
+
+fn installed(runtime: &RuntimeRecord) -> String {
+    let path = runtime.path.as_deref().map_or_else(String::new, |path| format!(" ({path})"));
+    match (&runtime.version, &runtime.reason) {
+        (_, Some(reason)) => format!("{}: {reason}{path}", runtime.state.name()),
+        (Some(version), None) => format!("{version}{path}"),
+        (None, None) => format!("{}{path}", runtime.state.name()),
+    }
 }
 
 /// How every row was measured.
@@ -129,6 +172,10 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
     list.add("duration", duration);
     list.maybe("samples", budget.samples.map(|n| format!("at most {}", figure::count(n))));
     list.add("timeout", asked(budget.timeout_s));
+    let reference = &plan.reference;
+    let whose = reference.model.as_ref().map_or_else(|| "each model itself".to_owned(), |model| model.name.clone());
+    let version = reference.runtime.as_ref().map_or_else(String::new, |runtime| format!(" {}", runtime.version));
+    list.add("outputs are held against", format!("{whose} on {}{version}", reference.backend));
     list.add("strict", if plan.strict { "yes" } else { "no" });
     list.0
 }
@@ -255,6 +302,12 @@ fn backend(cell: &CellRecord) -> Option<Group> {
         "backend",
         format!("{} {}", cell.backend.name, cell.backend.version.as_deref().unwrap_or_default()).trim(),
     );
+    list.maybe("library", cell.backend.library.as_deref());
+    if let Some(provider) = &cell.backend.provider {
+        list.add("provider asked for", &provider.requested);
+        list.maybe("provider that has the nodes", provider.actual.as_deref());
+    }
+    list.maybe("placement", cell.placement.as_ref().map(ToString::to_string));
     list.maybe("device", cell.backend.device.as_deref());
     list.maybe("threads", cell.backend.threads.map(|n| n.to_string()));
     let cpus = |cpus: &[u32]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
@@ -275,6 +328,8 @@ fn input(cell: &CellRecord) -> Option<Group> {
     list.maybe("frame size", input.size.map(|[w, h]| format!("{w}×{h}\u{a0}px")));
     let mib = input.resident_bytes as f64 / f64::from(1 << 20);
     list.maybe("in memory", (input.resident_bytes > 0).then(|| format!("{}, part of the host peak", figure::mib(mib))));
+    let decoded = |decode: &StageStats| format!("{} an image, {} images", figure::ms(decode.p50), decode.n);
+    list.maybe("decoding, apart", input.decode_ms.as_ref().map(decoded));
     list.add("sha256", &input.sha256);
     list.add("skipped files", input.skipped.join("; "));
     list.group("Input")
@@ -294,8 +349,9 @@ fn memory(cell: &CellRecord) -> Option<Group> {
 }
 
 fn agreement(cell: &CellRecord) -> Option<Group> {
-    let agreement = cell.agreement.as_ref()?;
     let mut list = List::default();
+    list.maybe("none, because", cell.agreement_absent.as_deref());
+    let Some(agreement) = &cell.agreement else { return list.group("Agreement") };
     list.add("reference", &agreement.reference);
     // Without a head all values are held in `boxes`.
     let headless = agreement.scores.is_none() && agreement.matched_boxes.is_none();

@@ -112,6 +112,11 @@ pub(crate) fn verdict_tone(verdict: Verdict) -> Tone {
 
 /// Asked for, and executed where that is another thing.
 pub(crate) fn precision(cell: &CellRecord) -> String {
+    let batch = if cell.batch > 1 { format!(", batch {}", cell.batch) } else { String::new() };
+    format!("{}{batch}", arithmetic(cell))
+}
+
+fn arithmetic(cell: &CellRecord) -> String {
     let requested = cell.precision.requested.name();
     match &cell.precision.executed {
         Some(executed) if executed != requested => format!("{requested} → {executed}"),
