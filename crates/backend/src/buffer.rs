@@ -143,6 +143,21 @@ pub(crate) enum Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
+    /// No elements, of that type.
+    pub(crate) fn empty(dtype: DType) -> Option<Raw<'a>> {
+        Some(match dtype {
+            DType::F32 => Raw::F32(&[]),
+            DType::F16 => Raw::F16(&[]),
+            DType::Bf16 => Raw::Bf16(&[]),
+            DType::F64 => Raw::F64(&[]),
+            DType::I8 => Raw::I8(&[]),
+            DType::U8 | DType::Bool => Raw::U8(&[]),
+            DType::I32 => Raw::I32(&[]),
+            DType::I64 => Raw::I64(&[]),
+            DType::Other => return None,
+        })
+    }
+
     /// The elements where nothing must be widened.
     pub(crate) fn direct(self) -> Option<TensorData<'a>> {
         match self {
@@ -159,6 +174,7 @@ impl<'a> Raw<'a> {
 pub(crate) struct Widened {
     floats: Vec<f32>,
     integers: Vec<i32>,
+    whole: bool,
 }
 
 impl Widened {
@@ -166,6 +182,7 @@ impl Widened {
     pub(crate) fn take(&mut self, raw: Raw<'_>) {
         self.floats.clear();
         self.integers.clear();
+        self.whole = matches!(raw, Raw::I8(_) | Raw::U8(_));
         match raw {
             Raw::F32(_) | Raw::I32(_) | Raw::I64(_) => {}
             Raw::F16(data) => self.floats.extend(data.iter().map(|x| x.to_f32())),
@@ -178,7 +195,7 @@ impl Widened {
 
     /// What was taken.
     pub(crate) fn data(&self) -> TensorData<'_> {
-        if self.integers.is_empty() { TensorData::F32(&self.floats) } else { TensorData::I32(&self.integers) }
+        if self.whole { TensorData::I32(&self.integers) } else { TensorData::F32(&self.floats) }
     }
 }
 
@@ -193,6 +210,9 @@ mod tests {
         assert_eq!(widened.data(), TensorData::F32(&[1.5, -2.0]));
         widened.take(Raw::U8(&[0, 1, 255]));
         assert_eq!(widened.data(), TensorData::I32(&[0, 1, 255]));
+        widened.take(Raw::U8(&[]));
+        assert_eq!(widened.data(), TensorData::I32(&[]), "no elements are still whole numbers");
+        assert_eq!(Raw::empty(DType::I64).and_then(Raw::direct), Some(TensorData::I64(&[])));
         assert_eq!(Raw::I64(&[7]).direct(), Some(TensorData::I64(&[7])));
     }
 

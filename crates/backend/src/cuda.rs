@@ -25,6 +25,7 @@ fn words(error: DriverError) -> String {
 pub(crate) struct Device(Rc<Handle>);
 
 struct Handle {
+    number: i32,
     stream: sys::CUstream,
     name: String,
     /// Free memory when only the context was there.
@@ -61,11 +62,16 @@ impl Device {
         let free_at_first = result::mem_get_info().map_err(words)?.0;
         let name = result::device::get_name(device).map_err(words)?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(words)?;
-        Ok(Device(Rc::new(Handle { stream, name, free_at_first })))
+        Ok(Device(Rc::new(Handle { number: ordinal, stream, name, free_at_first })))
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Its number, as libraries count.
+    pub(crate) fn number(&self) -> i32 {
+        self.0.number
     }
 
     /// The stream, as libraries take it.

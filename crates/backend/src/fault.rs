@@ -93,10 +93,6 @@ impl Session for FaultySession {
         Ok(timing)
     }
 
-    fn discard(self: Box<Self>) {
-        self.inner.discard();
-    }
-
     fn device_used_bytes(&self) -> Option<u64> {
         self.inner.device_used_bytes()
     }

@@ -22,6 +22,7 @@ use prony_types::{BackendName, ModelInfo, ModelSource, PlacementRecord, Precisio
 pub use buffer::Buffer;
 pub use error::BackendError;
 pub use fault::FaultySession;
+pub use ort::NO_TF32;
 pub use precision::precision_of;
 pub use session::{Session, SessionSpec, SlotInput, Timing};
 

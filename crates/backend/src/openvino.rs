@@ -131,9 +131,8 @@ fn properties(device: &str, spec: &SessionSpec<'_>) -> Vec<(RwPropertyKey, Strin
     let mut properties = vec![
         // A CPU that has bf16 computes fp32 models in it unless told otherwise.
         (RwPropertyKey::HintInferencePrecision, precision_hint(spec.precision, &spec.model.info).to_owned()),
-        (RwPropertyKey::HintPerformanceMode, if spec.batch > 1 { "THROUGHPUT" } else { "LATENCY" }.to_owned()),
-        // With fewer calls in flight than streams, CPUs would idle.
-        (RwPropertyKey::HintNumRequests, spec.slots.max(1).to_string()),
+        // For every batch: the other hint splits the threads between streams, and one call would get a part of them.
+        (RwPropertyKey::HintPerformanceMode, "LATENCY".to_owned()),
     ];
     if device == CPU {
         properties.push((RwPropertyKey::InferenceNumThreads, spec.threads.max(1).to_string()));

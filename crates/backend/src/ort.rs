@@ -28,7 +28,10 @@ use crate::precision::as_it_is;
 use crate::session::decide_inputs;
 use crate::{Backend, BackendError, Session, SessionSpec, precision_of};
 
-/// Calls in the profiling pass; the first one warms up and is counted with the others.
+/// What a process must be started with so that no library on NVIDIA's computes in TF32.
+pub const NO_TF32: (&str, &str) = ("NVIDIA_TF32_OVERRIDE", "0");
+
+/// Calls in the profiling pass; the first one warms up and its time does not count.
 const PROFILED_CALLS: usize = 3;
 
 /// A backend of the family.
@@ -48,7 +51,7 @@ impl Ort {
     }
 
     fn load_error(&self, reason: impl std::fmt::Display) -> BackendError {
-        BackendError::Load { backend: self.name(), reason: reason.to_string().replace('\n', " ") }
+        BackendError::Load { backend: self.name(), reason: one_line(&reason.to_string()) }
     }
 
     /// Refuses what can be refused before anything is loaded.
@@ -68,7 +71,8 @@ impl Ort {
         stream: Option<*mut ()>,
         adjust: impl FnOnce(SessionBuilder) -> Result<SessionBuilder, String>,
     ) -> Result<OrtSession, BackendError> {
-        let environment = library::environment(runtime).map_err(|e| self.load_error(e))?;
+        // That the library or its provider does not start is not the model's fault.
+        let environment = library::environment(runtime).map_err(|e| self.unsupported(one_line(&e)))?;
         let (provider, is_there) = self.provider(spec, inputs, stream);
         if !is_there {
             let (name, version) = (options::provider(self.0), &runtime.version);
@@ -92,7 +96,7 @@ impl Ort {
             }
             adjust(builder)
         };
-        let mut builder = build().map_err(|e| self.load_error(e))?;
+        let mut builder = build().map_err(|e| self.unsupported(one_line(&e)))?;
         let session = match &spec.model.path {
             // By path, so that weights in a separate file beside it are found.
             Some(path) => builder.commit_from_file(path),
@@ -133,7 +137,10 @@ impl Ort {
     fn options(&self, spec: &SessionSpec<'_>, inputs: &[TensorSpec]) -> Vec<Pair> {
         let (precision, provider) = (spec.precision, &spec.provider);
         match self.0 {
-            BackendName::OrtCuda => options::cuda(spec.device, precision, provider),
+            BackendName::OrtCuda => {
+                let version = spec.runtime.as_ref().map(|runtime| runtime.version.as_str()).unwrap_or_default();
+                options::cuda(spec.device, precision, provider, version)
+            }
             BackendName::OrtTensorrt => {
                 let free = spec.model.info.inputs.iter().any(|input| !input.dims.iter().all(is_fixed));
                 options::tensorrt(spec.device, precision, provider, inputs, free)
@@ -166,7 +173,8 @@ impl Ort {
     fn executed(&self, spec: &SessionSpec<'_>) -> String {
         let file = precision_of(&spec.model.info);
         match (self.0, spec.precision) {
-            (BackendName::OrtCuda, Precision::Tf32) => "fp32 with TF32 products".into(),
+            (BackendName::OrtCuda | BackendName::OrtTensorrt, Precision::Tf32) => "fp32 with TF32 products".into(),
+            (BackendName::OrtTensorrt, Precision::Fp32) if !tf32_is_off() => "fp32, TF32 products allowed".into(),
             (BackendName::OrtTensorrt, Precision::Fp16 | Precision::Bf16 | Precision::Int8)
                 if file == Precision::Fp32 =>
             {
@@ -185,6 +193,10 @@ impl Ort {
         let Some(runtime) = &spec.runtime else {
             return Err(self.unsupported("no ONNX Runtime was named; run `prony runtime install onnxruntime`"));
         };
+        for folder in spec.provider.trt_engine_cache.iter().chain(&spec.provider.trt_timing_cache) {
+            // Where it cannot be made, the provider says so better than we can.
+            let _ = fs::create_dir_all(folder);
+        }
         let device = if self.on_gpu() { Some(self.gpu(spec.device)?) } else { None };
         let stream = device.as_ref().map(|device| device.stream_pointer());
         let session = self.session(spec, runtime, &inputs, stream, adjust)?;
@@ -250,6 +262,10 @@ impl Opened {
     }
 }
 
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn has<P: ExecutionProvider>() -> bool {
     P::is_available().unwrap_or(false)
 }
@@ -267,6 +283,11 @@ where
         None => provider,
     };
     provider.into()
+}
+
+/// TensorRT computes fp32 with TF32 products unless the driver forbids it; a worker is started so that it does.
+fn tf32_is_off() -> bool {
+    std::env::var_os(NO_TF32.0).is_some_and(|value| value == NO_TF32.1)
 }
 
 fn is_fixed(dim: &Dim) -> bool {
@@ -297,7 +318,7 @@ impl Backend for Ort {
     fn supports(&self, precision: Precision, model: &ModelInfo, provider: &ProviderSpec) -> Result<(), String> {
         let fp32_file = precision_of(model) == Precision::Fp32;
         match (self.0, precision) {
-            (BackendName::OrtCuda, Precision::Tf32) if fp32_file => Ok(()),
+            (BackendName::OrtCuda | BackendName::OrtTensorrt, Precision::Tf32) if fp32_file => Ok(()),
             // TensorRT chooses the arithmetic when it builds.
             (BackendName::OrtTensorrt, Precision::Fp16 | Precision::Bf16) if fp32_file => Ok(()),
             (BackendName::OrtTensorrt, Precision::Int8) if fp32_file && provider.trt_int8_table.is_some() => Ok(()),
@@ -320,8 +341,9 @@ impl Backend for Ort {
         fill: &mut dyn FnMut(&mut dyn Session),
     ) -> Result<Option<PlacementRecord>, BackendError> {
         let failed = |reason: String| BackendError::Run { backend: self.name(), reason };
-        let folder = std::env::temp_dir().join(format!("prony-profile-{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|e| failed(format!("cannot make {}: {e}", folder.display())))?;
+        let folder = spec.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = folder.join(format!("profile-{}", std::process::id()));
+        fs::create_dir(&folder).map_err(|e| failed(format!("cannot make {}: {e}", folder.display())))?;
         let mut profiled = || -> Result<PlacementRecord, BackendError> {
             let profile = folder.join("nodes");
             let spec = SessionSpec { slots: 1, ..spec.clone() };
@@ -333,7 +355,6 @@ impl Backend for Ort {
                 session.run(0)?;
             }
             let file = opened.model().end_profile().map_err(failed)?;
-            opened.boxed().discard();
             let text = fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
             placement::count(&text, options::provider(self.0)).map_err(failed)
         };

@@ -26,9 +26,10 @@ pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -
         Precision::Fp32 => Err(format!(
             "the file is {brings}, so this is no fp32 model; use --precision {brings} or native to time it as it is"
         )),
+        Precision::Tf32 => Err(format!("{backend} has no TF32 arithmetic")),
         asked => Err(format!(
-            "{backend} executes a file as it is, and this one is {brings}: an {asked} artifact of the model would be \
-             needed, which Prony cannot make yet"
+            "{backend} executes a file as it is, and this one is {brings}: it needs the {asked} artifact of the model, \
+             which Prony cannot make yet"
         )),
     }
 }
@@ -65,6 +66,6 @@ mod tests {
         assert_eq!(as_it_is("ort-cpu", Precision::Native, &half), Ok(()));
         assert!(as_it_is("ort-cpu", Precision::Fp32, &half).unwrap_err().contains("--precision fp16"));
         let single = model(Some(DType::F32), &["Conv"]);
-        assert!(as_it_is("ort-cpu", Precision::Int8, &single).unwrap_err().contains("an int8 artifact"));
+        assert!(as_it_is("ort-cpu", Precision::Int8, &single).unwrap_err().contains("the int8 artifact"));
     }
 }

@@ -1,5 +1,7 @@
 //! A loaded model: buffers made once, calls in flight by slot.
 
+use std::path::PathBuf;
+
 use half::{bf16, f16};
 use prony_model::ModelFile;
 use prony_types::{
@@ -31,6 +33,8 @@ pub struct SessionSpec<'a> {
     pub provider: ProviderSpec,
     /// Shapes of inputs by name, where the caller decided them.
     pub shapes: Vec<(String, Vec<usize>)>,
+    /// Where files may be written that are gone afterwards; the system's folder for such where there is none.
+    pub scratch: Option<PathBuf>,
 }
 
 impl<'a> SessionSpec<'a> {
@@ -47,6 +51,7 @@ impl<'a> SessionSpec<'a> {
             runtime: None,
             provider: ProviderSpec::default(),
             shapes: Vec::new(),
+            scratch: None,
         }
     }
 }
@@ -135,9 +140,6 @@ pub trait Session {
 
     /// Number of outputs.
     fn output_count(&self) -> usize;
-
-    /// Gives the session up at the end of a process. Some libraries abort when they are taken apart properly.
-    fn discard(self: Box<Self>) {}
 
     /// Memory of the device that this process has taken, where there is one.
     fn device_used_bytes(&self) -> Option<u64> {

@@ -25,7 +25,7 @@ const DFL_CHANNELS: usize = 64;
 pub(crate) fn taken(cell: &mut Cell) -> Result<Outputs, MeasureError> {
     let mut outputs = values(cell);
     for item in 0..cell.batch {
-        outputs.detections.extend(cell.boxes(item)?);
+        outputs.detections.push(cell.boxes(item)?);
     }
     Ok(outputs)
 }
@@ -133,9 +133,14 @@ fn held_against(cell: &mut Cell, earlier: &Outputs, name: String) -> Result<Opti
         reference: name,
         boxes: compare(&earlier.boxes, &now.boxes),
         scores: compare(&earlier.scores, &now.scores),
-        matched_boxes: detector
-            .map(|_| agreement::matched_boxes(&earlier.detections, &now.detections, MATCHING_IOU, MATCHING_SCORE)),
+        matched_boxes: detector.map(|_| worst_match(&earlier.detections, &now.detections)),
     }))
+}
+
+/// Share of matched boxes of the item that is furthest off.
+fn worst_match(earlier: &[Vec<Detection>], now: &[Vec<Detection>]) -> f64 {
+    let shares = earlier.iter().zip(now).map(|(a, b)| agreement::matched_boxes(a, b, MATCHING_IOU, MATCHING_SCORE));
+    if earlier.len() == now.len() { shares.fold(1.0, f64::min) } else { 0.0 }
 }
 
 /// Values of all outputs in slot 0. A zeroed score tensor hides in the cosine of the whole, so scores stand apart.

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 /// Calls whose outputs are kept: enough for a rare mistake to show, few enough to be quick.
 pub(crate) const CALLS: usize = 4;
 
-const MAGIC: &str = "prony.reference/1";
+const MAGIC: &str = "prony.reference/2";
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -30,7 +30,7 @@ struct Header {
 struct CallHeader {
     boxes: usize,
     scores: usize,
-    detections: Vec<Detection>,
+    detections: Vec<Vec<Detection>>,
 }
 
 /// What came out of one call, boxes and scores apart where the head tells which is which.
@@ -40,8 +40,8 @@ pub(crate) struct Outputs {
     pub(crate) boxes: Vec<f32>,
     /// Everything else.
     pub(crate) scores: Vec<f32>,
-    /// Boxes after NMS of every item of the batch, one after the other.
-    pub(crate) detections: Vec<Detection>,
+    /// Boxes after NMS, by item of the batch.
+    pub(crate) detections: Vec<Vec<Detection>>,
 }
 
 /// The outputs of a few calls.
@@ -133,7 +133,8 @@ mod tests {
 
     fn reference() -> Reference {
         let detection = Detection { x1: 1.0, y1: 2.0, x2: 3.0, y2: 4.0, score: 0.5, class: 2 };
-        let call = |x: f32| Outputs { boxes: vec![x, 2.0], scores: vec![0.25], detections: vec![detection] };
+        let call =
+            |x: f32| Outputs { boxes: vec![x, 2.0], scores: vec![0.25], detections: vec![vec![detection], Vec::new()] };
         Reference { by: "fp32 on rten".into(), frames_sha256: "ab".into(), calls: vec![call(1.0), call(-0.5)] }
     }
 

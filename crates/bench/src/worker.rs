@@ -191,13 +191,14 @@ fn placed(job: &MeasureJob, loaded: Loaded) -> Option<EventKind> {
     let Loaded { mut cell, model, threads } = loaded;
     let count = cell.session.inputs().len();
     let inputs: Vec<Buffer> = (0..count).map(|index| Buffer::copy_of(&cell.session.input(0, index))).collect();
-    cell.session.discard();
+    drop(cell);
     let mut fill = |session: &mut dyn Session| {
         for (index, values) in inputs.iter().enumerate() {
             values.copy_to(session.input(0, index));
         }
     };
-    let spec = SessionSpec { slots: 1, ..session_spec(&job.cell, &model, threads) };
+    let scratch = Some(job.folder.clone());
+    let spec = SessionSpec { slots: 1, scratch, ..session_spec(&job.cell, &model, threads) };
     match backend(job.cell.backend).placement(&spec, &mut fill) {
         Ok(None) => None,
         Ok(placement) => Some(EventKind::Placed { placement, problem: None }),

@@ -49,7 +49,12 @@ pub(crate) fn cell(id: &str, p50: f64) -> CellRecord {
         in_flight: None,
         load_ms: None,
         memory: MemoryRecord::default(),
-        agreement: None,
+        agreement: Some(prony_types::Agreement {
+            reference: "fp32 on ort-cpu".into(),
+            boxes: None,
+            scores: None,
+            matched_boxes: Some(1.0),
+        }),
         placement: None,
         agreement_absent: None,
         input: Some(InputRecord {

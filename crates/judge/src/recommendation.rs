@@ -32,12 +32,16 @@ fn same_model(a: &CellRecord, b: &CellRecord) -> bool {
 }
 
 fn choose(ranked: &[&CellRecord], comparisons: &[Comparison]) -> Recommendation {
-    let valid = ranked.iter().find(|c| c.verdict == Some(Verdict::Valid)).copied();
+    let is_valid = |c: &&&CellRecord| c.verdict == Some(Verdict::Valid);
+    // One that agrees with its reference before one that was held against none.
+    let agreed = ranked.iter().filter(is_valid).find(|c| c.agreement.is_some());
+    let valid = agreed.or_else(|| ranked.iter().find(is_valid)).copied();
     let best = valid.unwrap_or(ranked[0]);
     let figures = figures(best);
     let name = &best.model.name;
     let text = if valid.is_some() {
-        format!("Ship {name} on {}: {figures}; {}.", engine(best), beside(best, ranked, comparisons))
+        let held = if best.agreement.is_some() { "" } else { "; its outputs were held against no reference" };
+        format!("Ship {name} on {}: {figures}; {}{held}.", engine(best), beside(best, ranked, comparisons))
     } else {
         let verdict = best.verdict.unwrap_or(Verdict::Unknown);
         // What is only to be known is no caveat.

@@ -148,3 +148,13 @@ fn a_batch_is_told_as_one() {
     batched.batch = 4;
     assert!(only(&[batched], &[]).text.contains("12.0 ms a batch of 4"));
 }
+
+#[test]
+fn a_cell_that_was_held_against_nothing_comes_after_one_that_agrees() {
+    let mut fast = cell("fast", 3.0);
+    fast.agreement = None;
+    let got = only(&[fast.clone(), cell("good", 6.0)], &[]);
+    assert_eq!(got.cell.as_deref(), Some("good"));
+    let got = only(&[fast], &[]);
+    assert!(got.text.ends_with("; its outputs were held against no reference."), "{}", got.text);
+}

@@ -133,6 +133,9 @@ fn runtimes(page: &mut Page, runtimes: &[RuntimeRecord]) {
                 page.line(&format!("{label}{version:<versions$}  {}", runtime.path.as_deref().unwrap_or_default()));
             }
         }
+        if !runtime.looked.is_empty() {
+            page.after(&format!("{under}looked in: "), &places(&runtime.looked));
+        }
         if let Some(reason) = &runtime.reason {
             page.after(&format!("{under}why: "), reason);
         }
@@ -143,6 +146,14 @@ fn runtimes(page: &mut Page, runtimes: &[RuntimeRecord]) {
             page.after(&format!("{under}fix: "), remedy);
         }
     }
+}
+
+/// The first few places; all of them are in the JSON.
+fn places(looked: &[String]) -> String {
+    const FEW: usize = 4;
+    let rest = looked.len().saturating_sub(FEW);
+    let more = if rest > 0 { format!(" and {rest} more (--json lists them)") } else { String::new() };
+    format!("{}{more}", looked[..looked.len().min(FEW)].join(", "))
 }
 
 fn python(page: &mut Page, environment: &Environment) {

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_types::{BackendName, HeadChoice, Precision, SceneKind};
 
 use crate::command::Shape;
-use crate::options::BenchOptions;
+use crate::options::{BenchOptions, Library};
 use crate::runtime::Request;
 use crate::version::VERSION;
 
@@ -312,6 +312,9 @@ pub(crate) struct DoctorArgs {
     /// Write to this file instead; `-` is stdout
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Look at this library or program, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
+    #[arg(long, value_name = "NAME=PATH")]
+    pub(crate) library: Vec<Library>,
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,

@@ -299,7 +299,7 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Size, String> {
         let upper = text.trim().to_ascii_uppercase();
-        let plain = upper.trim_end_matches('B').trim_end_matches('I');
+        let plain = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
         let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
         let (number, shift) =
             units.iter().find_map(|&(unit, shift)| Some((plain.strip_suffix(unit)?, shift))).unwrap_or((plain, 0));
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!("4GB".parse(), Ok(Size(4 << 30)));
         assert_eq!("512MiB".parse(), Ok(Size(512 << 20)));
         assert_eq!("1.5g".parse(), Ok(Size(3 << 29)));
-        for bad in ["", "GB", "-1GB", "lots", "0"] {
+        for bad in ["", "GB", "-1GB", "lots", "0", "4GBB", "4GIIB"] {
             assert!(bad.parse::<Size>().is_err(), "{bad}");
         }
     }

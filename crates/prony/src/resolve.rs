@@ -13,7 +13,7 @@ use prony_model::ModelFile;
 use prony_source::folder;
 use prony_types::{
     BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, HeadChoice, InputSpec, ModelInfo, ModelSource,
-    ModelSpec, Plan, PostSpec, Precision, ReferenceSpec, RuntimeSpec, SceneKind, SourceSpec,
+    ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
 };
 
 use self::matrix::{Expanded, Matrix};
@@ -33,6 +33,8 @@ pub(crate) struct Machine<'a> {
     /// The library for a backend: none for the embedded engine, or one line why there is none.
     pub(crate) runtime: &'a dyn Fn(BackendName) -> Result<Option<RuntimeSpec>, String>,
     pub(crate) gpus: u32,
+    /// Where caches may be kept from run to run.
+    pub(crate) cache: Option<PathBuf>,
     pub(crate) mem_available_bytes: Option<u64>,
 }
 
@@ -62,11 +64,12 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         iou: share("--iou", options.iou.unwrap_or(0.45))?,
         max_det: within("--max-det", options.max_det.unwrap_or(300), 1, 100_000)?,
     };
+    refuse_contradictions(&options)?;
     let threads = options.threads.map(|n| within("--threads", n, 1, 1024)).transpose()?;
     let choice = options.tier.map(Choice::of);
     let budget = budget(&options, choice.as_ref())?;
     let (backends, backends_named) = backends(options.backends.as_deref(), choice.as_ref())?;
-    let provider = provider::provider(&options, &backends)?;
+    let provider = provider::provider(&options, &backends, machine.cache.as_deref())?;
     let name = options.name.clone().unwrap_or_else(|| "bench".to_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
@@ -96,7 +99,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         (None, Some(choice)) => {
             let read: Vec<&(ModelSpec, ModelInfo)> =
                 models.iter().filter_map(|(_, model)| model.as_ref().ok()).collect();
-            let cells = (backends.len() * precisions.len()) as u64;
+            let cells = runnable(&backends, &precisions, &read, &provider, machine);
             tier::fitting(choice.batches, &read, imgsz, cells, machine.mem_available_bytes)
         }
         (None, None) => (vec![1], None),
@@ -128,9 +131,30 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         bail!("{first}");
     }
     let reference = reference(&options, machine)?;
+    let mut notes: Vec<String> = note.into_iter().collect();
+    // Where someone pointed at a library, using another in its stead is told.
+    let pointed = options.library.iter().any(|library| library.name == RuntimeName::Onnxruntime);
+    if let (true, Err(reason)) = (pointed, (machine.runtime)(BackendName::OrtCpu)) {
+        notes.push(format!("outputs are held against rten's, because {reason}"));
+    }
     let plan = Plan { name, cells, input, post, budget, reference, strict: options.strict };
     let out = options.out.unwrap_or_else(|| "runs".into());
-    Ok(Resolved { plan, fates, notes: note.into_iter().collect(), out, redact: options.redact })
+    Ok(Resolved { plan, fates, notes, out, redact: options.redact })
+}
+
+/// Backends and precisions that some model can run here in, counted.
+fn runnable(
+    backends: &[BackendName],
+    precisions: &[Precision],
+    models: &[&(ModelSpec, ModelInfo)],
+    provider: &ProviderSpec,
+    machine: &Machine<'_>,
+) -> u64 {
+    let there = backends.iter().filter(|&&name| (machine.runtime)(name).is_ok());
+    let able = |name: BackendName, precision: Precision| {
+        models.iter().any(|(_, info)| backend(name).supports(precision, info, provider).is_ok())
+    };
+    there.map(|&name| precisions.iter().filter(|&&precision| able(name, precision)).count() as u64).sum()
 }
 
 fn once_each<T: PartialEq>(list: Vec<T>) -> Vec<T> {
@@ -141,6 +165,20 @@ fn once_each<T: PartialEq>(list: Vec<T>) -> Vec<T> {
         }
     }
     seen
+}
+
+/// What a plan file may say although no command line could.
+fn refuse_contradictions(options: &BenchOptions) -> anyhow::Result<()> {
+    ensure!(
+        options.gpu_mem_limit.is_none() || options.gpu_mem_limit_gb.is_none(),
+        "gpu-mem-limit and gpu-mem-limit-gb are the same limit; give one of them"
+    );
+    ensure!(options.source.is_none() || options.input.is_none(), "give source or input, not both");
+    for (index, library) in options.library.iter().enumerate() {
+        let twice = options.library[..index].iter().any(|earlier| earlier.name == library.name);
+        ensure!(!twice, "--library {} is given twice", library.name);
+    }
+    Ok(())
 }
 
 fn head(options: &BenchOptions, input: &InputSpec) -> anyhow::Result<HeadChoice> {
@@ -208,6 +246,10 @@ fn backends(list: Option<&[String]>, tier: Option<&Choice>) -> anyhow::Result<(V
         (None, None) => Ok((vec![BackendName::Rten], false)),
         (Some([all]), _) if all == "all" => Ok((BackendName::ALL.to_vec(), false)),
         (Some(names), _) => {
+            ensure!(
+                !names.iter().any(|name| name.trim() == "all"),
+                "--backends all stands alone; leave the others out"
+            );
             let parse = |name: &String| -> anyhow::Result<BackendName> {
                 name.trim().parse().map_err(|e| anyhow::anyhow!("{e}, all"))
             };
@@ -299,7 +341,7 @@ mod tests {
     }
 
     fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
-        super::resolve(options, &Machine { runtime: &nothing, gpus: 0, mem_available_bytes: None })
+        super::resolve(options, &Machine { runtime: &nothing, gpus: 0, cache: None, mem_available_bytes: None })
     }
 
     fn options(models: &[&str]) -> BenchOptions {
@@ -419,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_tier_expands_and_a_flag_beats_it() {
-        let machine = Machine { runtime: &everything, gpus: 1, mem_available_bytes: Some(64 << 30) };
+        let machine = Machine { runtime: &everything, gpus: 1, cache: None, mem_available_bytes: Some(64 << 30) };
         let quick = BenchOptions { tier: Some(crate::options::Tier::Quick), ..options(&["builtin-rgb"]) };
         let resolved = super::resolve(quick.clone(), &machine).unwrap();
         assert_eq!(resolved.plan.cells.len(), BackendName::ALL.len());

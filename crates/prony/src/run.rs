@@ -29,7 +29,7 @@ use self::cell::{Doing, RunCell};
 pub(crate) use self::files::{Files, pictures, utc_now, utc_stamp};
 use self::fold::CellFold;
 pub(crate) use self::interrupt::Interrupt;
-use self::lock::MachineLock;
+pub(crate) use self::lock::MachineLock;
 pub(crate) use self::progress::{Loudness, Progress, short_time};
 pub(crate) use self::redactor::Redactor;
 use self::reference::References;
@@ -56,6 +56,7 @@ pub(crate) struct Run {
     sensors: Sensors,
     /// `None` where there is no home: then the run folder has them while the run lasts.
     reference_cache: Option<PathBuf>,
+    lock: Option<MachineLock>,
     messages: Receiver<Message>,
     sender: Sender<Message>,
     telemetry: Vec<Telemetry>,
@@ -85,6 +86,8 @@ pub(crate) struct Beginning {
     pub(crate) environment: Environment,
     /// Where references are kept from run to run.
     pub(crate) reference_cache: Option<PathBuf>,
+    /// Held until the last cell has ended.
+    pub(crate) lock: Option<MachineLock>,
 }
 
 /// What a run ends with.
@@ -97,7 +100,7 @@ pub(crate) struct Ending {
 
 impl Run {
     pub(crate) fn new(begin: Beginning, files: Files, interrupt: Interrupt) -> anyhow::Result<Run> {
-        let Beginning { info, plan, fates, earlier, loudness, environment, reference_cache } = begin;
+        let Beginning { info, plan, fates, earlier, loudness, environment, reference_cache, lock } = begin;
         let (sender, messages) = channel();
         let ids: Vec<String> = plan.cells.iter().map(|cell| cell.id.clone()).collect();
         let mut earlier_samples = match &earlier {
@@ -139,6 +142,7 @@ impl Run {
             interrupt,
             told_to_stop: false,
             reference_cache,
+            lock,
             sensors: Sensors::start(sender.clone()),
             messages,
             sender,
@@ -163,24 +167,17 @@ impl Run {
                 false => self.progress.finish(index, &schedule::last_word(&cell.fold.record)),
             }
         }
-        let progress = &self.progress;
-        let waiting =
-            || progress.say("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
-        let lock =
-            MachineLock::acquire(&self.interrupt, waiting).context("cannot take the machine's measuring lock")?;
-        if lock.is_some() {
-            self.prepare_cells();
-            self.measure_rounds();
-            self.measure_throughput();
-            let references = self.references();
-            self.finish_cells(&references);
-        }
+        self.prepare_cells();
+        self.measure_rounds();
+        self.measure_throughput();
+        let references = self.references();
+        self.finish_cells(&references);
         for index in 0..self.cells.len() {
             if self.cells[index].is_pending() {
                 self.close(index, CellStatus::Interrupted, Some("interrupted before it began".to_owned()));
             }
         }
-        drop(lock);
+        self.lock = None;
         Ok(self.conclude())
     }
 
@@ -306,8 +303,15 @@ impl Run {
     /// What each cell's outputs are to be held against. Cells of one model and shape share it.
     fn references(&mut self) -> Vec<Option<PathBuf>> {
         let plan = &self.record.plan;
+        let of_run = self.files.path().join("reference");
+        // A home that cannot be written to is no reason to trust outputs unseen.
+        let cache = self.reference_cache.clone().filter(|cache| std::fs::create_dir_all(cache).is_ok());
+        let folder = cache.unwrap_or_else(|| {
+            let _ = std::fs::create_dir(&of_run);
+            of_run
+        });
         let references = References {
-            folder: self.reference_cache.clone().unwrap_or_else(|| self.files.path().join("reference")),
+            folder,
             spec: &plan.reference,
             input: &plan.input,
             post: plan.post,
@@ -516,9 +520,8 @@ impl Run {
 
     fn conclude(mut self) -> Ending {
         self.sensors.point_at(None);
-        if self.reference_cache.is_none() {
-            let _ = std::fs::remove_dir_all(self.files.path().join("reference"));
-        }
+        // There only where no home could be written to.
+        let _ = std::fs::remove_dir_all(self.files.path().join("reference"));
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Telemetry(reading) = message {
                 self.take_reading(*reading);

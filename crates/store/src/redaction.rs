@@ -93,7 +93,11 @@ fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
     let mut all: Vec<&mut String> = record.run.command.iter_mut().collect();
     all.extend(&mut record.environment.notes);
     all.extend(record.environment.preflight.iter_mut().map(|check| &mut check.finding));
-    all.extend(record.environment.runtimes.iter_mut().flat_map(|r| r.reason.iter_mut().chain(&mut r.remedy)));
+    for runtime in &mut record.environment.runtimes {
+        all.extend(&mut runtime.reason);
+        all.extend(&mut runtime.remedy);
+        all.extend(&mut runtime.provides);
+    }
     all.extend(record.comparisons.iter_mut().map(|c| &mut c.reason));
     all.extend(record.recommendation.iter_mut().map(|r| &mut r.text));
     for cell in &mut record.cells {

@@ -1,5 +1,7 @@
 //! A session on CUDA memory: pinned buffers, our own stream, and marks between copying and computing.
 
+use std::mem::ManuallyDrop;
+
 use ort::memory::{AllocationDevice, AllocatorType, MemoryInfo, MemoryType};
 use prony_types::{BackendRecord, DType, TensorData, TensorSpec, TensorView};
 
@@ -28,7 +30,6 @@ struct Output {
 }
 
 struct Slot {
-    // Before what it binds: fields go in this order.
     binding: Binding,
     inputs: Vec<Input>,
     outputs: Vec<Output>,
@@ -38,11 +39,14 @@ struct Slot {
 }
 
 /// A session of ONNX Runtime whose tensors are in GPU memory.
+///
+/// It is never taken apart: when a session goes, ONNX Runtime 1.31 frees pinned memory of some models in a callback of the
+/// stream, which CUDA does not permit, and the process aborts. A process has one or two of these and ends soon; the driver
+/// takes everything back.
 pub(super) struct CudaSession {
-    // Before the model and the device that they use.
-    slots: Vec<Slot>,
-    model: Model,
-    device: Device,
+    slots: ManuallyDrop<Vec<Slot>>,
+    model: ManuallyDrop<Model>,
+    device: ManuallyDrop<Device>,
     backend: &'static str,
     specs: Vec<TensorSpec>,
     output_names: Vec<String>,
@@ -176,15 +180,16 @@ impl CudaSession {
 
     pub(super) fn new(parts: Parts, device: Device) -> Result<CudaSession, BackendError> {
         let refuse = |reason: String| BackendError::Load { backend: parts.backend, reason };
-        let memory = MemoryInfo::new(AllocationDevice::CUDA, 0, AllocatorType::Device, MemoryType::Default);
+        let memory =
+            MemoryInfo::new(AllocationDevice::CUDA, device.number(), AllocatorType::Device, MemoryType::Default);
         let memory = memory.map_err(|e| refuse(e.to_string()))?;
         let slots = (0..parts.slots.max(1)).map(|_| Slot::new(&parts, &device, &memory));
         let slots = slots.collect::<Result<Vec<_>, _>>().map_err(refuse)?;
         Ok(CudaSession {
-            slots,
+            slots: ManuallyDrop::new(slots),
             output_names: parts.output_names(),
-            model: parts.model,
-            device,
+            model: ManuallyDrop::new(parts.model),
+            device: ManuallyDrop::new(device),
             backend: parts.backend,
             specs: parts.specs,
             record: parts.record,
@@ -235,12 +240,6 @@ impl Session for CudaSession {
     fn output(&self, slot: usize, index: usize) -> TensorView<'_> {
         let output = &self.slots[slot].outputs[index];
         TensorView { name: &self.output_names[index], shape: &output.shape, data: output.data() }
-    }
-
-    /// ONNX Runtime 1.31 frees pinned memory of some models in a callback of the stream when the session goes, which CUDA
-    /// does not permit, and the process aborts. The process ends soon, and the driver takes everything back.
-    fn discard(self: Box<Self>) {
-        std::mem::forget(self);
     }
 
     fn device_used_bytes(&self) -> Option<u64> {

@@ -11,8 +11,12 @@ fn switch(on: bool) -> String {
 }
 
 /// For the CUDA provider. ONNX Runtime allows TF32 in fp32 unless told otherwise; here fp32 is fp32.
-pub(super) fn cuda(device: u32, precision: Precision, spec: &ProviderSpec) -> Vec<Pair> {
-    let mut pairs = vec![("device_id", device.to_string()), ("use_tf32", switch(precision == Precision::Tf32))];
+/// Versions before 1.18 do not know the word, and refuse a word that they do not know; there the driver is told.
+pub(super) fn cuda(device: u32, precision: Precision, spec: &ProviderSpec, version: &str) -> Vec<Pair> {
+    let mut pairs = vec![("device_id", device.to_string())];
+    if !version.starts_with("1.17.") {
+        pairs.push(("use_tf32", switch(precision == Precision::Tf32)));
+    }
     if let Some(bytes) = spec.gpu_mem_limit_bytes {
         pairs.push(("gpu_mem_limit", bytes.to_string()));
     }
@@ -120,8 +124,9 @@ mod tests {
     #[test]
     fn fp32_is_without_tf32() {
         let spec = ProviderSpec::default();
-        assert_eq!(get(&cuda(0, Precision::Fp32, &spec), "use_tf32"), Some("0"));
-        assert_eq!(get(&cuda(0, Precision::Tf32, &spec), "use_tf32"), Some("1"));
+        assert_eq!(get(&cuda(0, Precision::Fp32, &spec, "1.31.1"), "use_tf32"), Some("0"));
+        assert_eq!(get(&cuda(0, Precision::Tf32, &spec, "1.31.1"), "use_tf32"), Some("1"));
+        assert_eq!(get(&cuda(0, Precision::Fp32, &spec, "1.17.3"), "use_tf32"), None);
     }
 
     #[test]
@@ -131,7 +136,7 @@ mod tests {
             arena: Some(ArenaGrowth::AsRequested),
             ..ProviderSpec::default()
         };
-        let pairs = cuda(1, Precision::Fp32, &spec);
+        let pairs = cuda(1, Precision::Fp32, &spec, "1.31.1");
         assert_eq!(get(&pairs, "device_id"), Some("1"));
         assert_eq!(get(&pairs, "gpu_mem_limit"), Some("4294967296"));
         assert_eq!(get(&pairs, "arena_extend_strategy"), Some("kSameAsRequested"));

@@ -1,5 +1,6 @@
 //! Where the nodes of a graph ran, from a profile that ONNX Runtime wrote.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use prony_types::{PlacementRecord, ProviderShare};
@@ -26,6 +27,15 @@ struct Arguments {
     provider: String,
     #[serde(default)]
     op_name: String,
+    #[serde(default)]
+    node_index: String,
+}
+
+/// A node and how long it took, in the first call and in all later ones.
+struct Node {
+    arguments: Arguments,
+    first: f64,
+    later: Option<f64>,
 }
 
 #[derive(Default)]
@@ -38,18 +48,24 @@ struct Tally {
 /// Counts the nodes of a profile by provider. Times are the host's, as the profile has them.
 pub(super) fn count(profile: &str, requested: &str) -> Result<PlacementRecord, String> {
     let events: Vec<Event> = serde_json::from_str(profile).map_err(|e| format!("the profile cannot be read: {e}"))?;
-    // A node is in the profile once a call; its name is its own.
-    let mut nodes: BTreeMap<String, (Arguments, f64)> = BTreeMap::new();
+    // A node is in the profile once a call. The first call searches for algorithms: only the later ones count.
+    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
     for event in events.into_iter().filter(|event| event.cat == "Node" && !event.args.provider.is_empty()) {
         let Some(name) = event.name.strip_suffix("_kernel_time") else { continue };
-        let key = format!("{name}\n{}", event.args.op_name);
-        nodes.entry(key).or_insert((event.args, 0.0)).1 += event.dur;
+        let key = format!("{}\n{name}\n{}", event.args.node_index, event.args.op_name);
+        match nodes.entry(key) {
+            Entry::Vacant(first) => {
+                first.insert(Node { arguments: event.args, first: event.dur, later: None });
+            }
+            Entry::Occupied(mut node) => *node.get_mut().later.get_or_insert(0.0) += event.dur,
+        }
     }
     if nodes.is_empty() {
         return Err("the profile has no nodes".into());
     }
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
-    for (arguments, time) in nodes.into_values() {
+    for Node { arguments, first, later } in nodes.into_values() {
+        let time = later.unwrap_or(first);
         let provider = arguments.provider.trim_end_matches("ExecutionProvider").to_owned();
         let tally = tallies.entry(provider).or_default();
         tally.nodes += 1;
@@ -82,7 +98,7 @@ mod tests {
 
     fn node(name: &str, op: &str, provider: &str, dur: u32) -> String {
         format!(
-            r#"{{"cat":"Node","pid":1,"tid":2,"dur":{dur},"ts":3,"ph":"X","name":"{name}_kernel_time","args":{{"op_name":"{op}","provider":"{provider}ExecutionProvider","node_index":"4"}}}}"#
+            r#"{{"cat":"Node","pid":1,"tid":2,"dur":{dur},"ts":3,"ph":"X","name":"{name}_kernel_time","args":{{"op_name":"{op}","provider":"{provider}ExecutionProvider","node_index":"{name}"}}}}"#
         )
     }
 
@@ -90,8 +106,8 @@ mod tests {
     fn nodes_and_time_are_counted_by_provider() {
         let events = [
             r#"{"cat":"Session","pid":1,"tid":2,"dur":9,"ts":1,"ph":"X","name":"model_run","args":{}}"#.to_owned(),
-            node("conv_1", "Conv", "CUDA", 60),
-            node("conv_1", "Conv", "CUDA", 40),
+            node("conv_1", "Conv", "CUDA", 6000),
+            node("conv_1", "Conv", "CUDA", 100),
             node("conv_2", "Conv", "CUDA", 95),
             node("shape", "Shape", "CPU", 5),
         ];

@@ -130,8 +130,9 @@ impl Value {
 /// # Safety
 /// `data` must be host memory with `len` initialised elements of `dtype` that nobody writes to during `'a`.
 pub(super) unsafe fn elements<'a>(dtype: DType, data: *const c_void, len: usize) -> Option<Raw<'a>> {
+    // An empty tensor may have no memory at all.
     if len == 0 || data.is_null() {
-        return Some(Raw::F32(&[]));
+        return Raw::empty(dtype);
     }
     // SAFETY: by the caller's word; the library aligns its tensors to more than any element needs.
     unsafe {

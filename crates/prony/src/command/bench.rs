@@ -15,13 +15,13 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::BenchArgs;
 use crate::command::{terminal_width, with_sign_of_life};
-use crate::discover::choose;
+use crate::discover::{Found, choose};
 use crate::machine::machine;
 use crate::options::BenchOptions;
 use crate::resolve::{Fate, Machine, Resolved, fate_again, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, Loudness, Redactor, Run, estimate_s, resumed_info, run_info, short_time,
-    utc_stamp,
+    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, estimate_s, resumed_info, run_info,
+    short_time, utc_stamp,
 };
 use crate::runtime::home;
 use crate::version::VERSION;
@@ -32,15 +32,26 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let options = args.options.clone().or(file);
     let runs = options.out.clone().unwrap_or_else(|| "runs".into());
     let explicit: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    // From here on a Ctrl-C is an orderly end. Libraries are opened below: not beside another run's timed cell.
+    let interrupt = Interrupt::listen()?;
+    let lock = match args.dry_run {
+        true => None,
+        false => match wait_for_machine(&interrupt, args.quiet)? {
+            None => return Ok(ExitCode::Interrupted),
+            lock => lock,
+        },
+    };
     let look = || machine(&runs, options.home.as_deref(), &explicit);
     let (environment, found) = with_sign_of_life("looking at this machine", look)?;
-    let reference_cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache/reference"));
+    let cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache"));
+    let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
     let resolved = match &earlier {
-        Some((_, record)) => resumed(record, &args.options, &environment)?,
+        Some((_, record)) => resumed(record, &args.options, &environment, &found)?,
         None => {
             let here = Machine {
                 runtime: &|backend| choose(&found, backend),
                 gpus: found.gpus.len() as u32,
+                cache,
                 mem_available_bytes: environment.mem_available_bytes,
             };
             resolve(options, &here)?
@@ -52,8 +63,6 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return dry_run(&resolved, &kept, args.json);
     }
-    // From here on a Ctrl-C is an orderly end; before, there is nothing to keep.
-    let interrupt = Interrupt::listen()?;
     let folder = match &earlier {
         Some((folder, _)) => RunFolder::open(folder.path())?,
         None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
@@ -76,6 +85,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         loudness,
         environment,
         reference_cache,
+        lock,
     };
     let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt)?.execute()?;
     if nothing_ran && args.resume.is_none() {
@@ -91,6 +101,16 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::CellFailed);
     }
     Ok(record.run.exit_code.unwrap_or(ExitCode::CellFailed))
+}
+
+/// One run at a time on a machine; `None` when the user gave up waiting.
+fn wait_for_machine(interrupt: &Interrupt, quiet: bool) -> anyhow::Result<Option<MachineLock>> {
+    let waiting = || {
+        if !quiet {
+            eprintln!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
+        }
+    };
+    MachineLock::acquire(interrupt, waiting).context("cannot take the machine's measuring lock")
 }
 
 /// Everything goes to `run.log`; with `--verbose` it is said aloud too.
@@ -176,7 +196,10 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
                 })
             })
             .collect();
-        serde_json::to_writer_pretty(&mut out, &serde_json::json!({ "plan": plan, "cells": cells }))?;
+        serde_json::to_writer_pretty(
+            &mut out,
+            &serde_json::json!({ "plan": plan, "cells": cells, "notes": resolved.notes }),
+        )?;
         writeln!(out)?;
         return Ok(ExitCode::Ok);
     }
@@ -184,6 +207,9 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
         Some(seconds) => format!("about {}", short_time(seconds)),
         None => "for as long as the samples take".to_owned(),
     };
+    for note in &resolved.notes {
+        writeln!(out, "note: {note}")?;
+    }
     let mut count = 0.0;
     for cell in &plan.cells {
         match resolved.fates.get(&cell.id) {
@@ -210,7 +236,7 @@ fn earlier_run(path: &Path) -> anyhow::Result<(RunFolder, RunRecord)> {
 }
 
 /// The plan of an earlier run, if this is still the same binary on the same machine with the same models.
-fn resumed(record: &RunRecord, options: &BenchOptions, here: &Environment) -> anyhow::Result<Resolved> {
+fn resumed(record: &RunRecord, options: &BenchOptions, here: &Environment, found: &Found) -> anyhow::Result<Resolved> {
     let unchanged = BenchOptions::default();
     ensure!(
         format!("{options:?}") == format!("{unchanged:?}"),
@@ -228,6 +254,17 @@ fn resumed(record: &RunRecord, options: &BenchOptions, here: &Environment) -> an
     refuse("the architecture", &record.environment.arch, &here.arch)?;
     refuse("the kernel", &describe(&record.environment.kernel), &describe(&here.kernel))?;
     let count = |n: u32| n.to_string();
+    let gpus =
+        |environment: &Environment| environment.gpus.iter().map(|gpu| gpu.name.as_str()).collect::<Vec<_>>().join(", ");
+    refuse("the GPUs", &gpus(&record.environment), &gpus(here))?;
+    let runtimes =
+        record.plan.cells.iter().filter_map(|cell| cell.runtime.as_ref()).chain(&record.plan.reference.runtime);
+    for runtime in runtimes {
+        let library = runtime.library.display().to_string();
+        let now = found.runtimes.iter().find(|copy| copy.path.as_ref() == Some(&library));
+        let now = now.and_then(|copy| copy.version.as_deref()).unwrap_or("gone");
+        refuse(&library, &runtime.version, now)?;
+    }
     refuse("the GPU driver", &describe(&record.environment.driver), &describe(&here.driver))?;
     refuse("the number of CPUs", &count(record.environment.cpu.usable), &count(here.cpu.usable))?;
     for cell in record.plan.cells.iter().filter(|cell| !cell.model.sha256.is_empty()) {

@@ -13,8 +13,9 @@ use crate::machine::machine;
 /// It reports and does not gate: a machine without anything, or one with a FAIL, is no error.
 pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     // Runs go below the current folder unless told otherwise.
-    let environment =
-        with_sign_of_life("looking at this machine", || machine(Path::new("."), args.home.as_deref(), &[]))?.0;
+    let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    let look = || machine(Path::new("."), args.home.as_deref(), &explicit);
+    let (environment, _) = with_sign_of_life("looking at this machine", look)?;
     let text = match args.json {
         true => serde_json::to_string_pretty(&environment)? + "\n",
         false => prony_probe::env_report(&environment),

@@ -74,7 +74,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let waiting = spinner(format!("loading {} on {}", args.model, args.backend));
     let begun = Instant::now();
-    let mut session = AtTheEnd(Some(backend(args.backend).open(&spec)?));
+    let mut session = backend(args.backend).open(&spec)?;
     let load_ms = millis(begun);
     waiting.set_message("running");
     let mut feed = sources.read(session.inputs())?;
@@ -181,31 +181,6 @@ fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
             Err(error).context("cannot start again with the libraries' folders in LD_LIBRARY_PATH")
         }
         _ => Ok(()),
-    }
-}
-
-/// A session that is given up when this process is done with it, however it gets there.
-struct AtTheEnd(Option<Box<dyn Session>>);
-
-impl std::ops::Deref for AtTheEnd {
-    type Target = dyn Session;
-
-    fn deref(&self) -> &(dyn Session + 'static) {
-        self.0.as_deref().unwrap_or_else(|| unreachable!("it is there until it is dropped"))
-    }
-}
-
-impl std::ops::DerefMut for AtTheEnd {
-    fn deref_mut(&mut self) -> &mut (dyn Session + 'static) {
-        self.0.as_deref_mut().unwrap_or_else(|| unreachable!("it is there until it is dropped"))
-    }
-}
-
-impl Drop for AtTheEnd {
-    fn drop(&mut self) {
-        if let Some(session) = self.0.take() {
-            session.discard();
-        }
     }
 }
 

@@ -17,6 +17,11 @@ pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<Runti
             let on_gpu = matches!(backend, BackendName::OrtCuda | BackendName::OrtTensorrt);
             Some(RuntimeSpec { search: if on_gpu { found.search.clone() } else { Vec::new() }, ..spec })
         }),
+        // Without a GPU, what the provider lacks beside it is of no interest.
+        None if copies.iter().any(|copy| has_provider(copy, provider)) => {
+            gpu_for(found, backend)?;
+            Err(format!("{backend}: {}", complaint(found, backend, &copies)))
+        }
         None => Err(format!("{backend}: {}", complaint(found, backend, &copies))),
     }
 }
@@ -31,6 +36,11 @@ fn considered(found: &Found, name: RuntimeName) -> Vec<&RuntimeRecord> {
         Some(by) => copies.into_iter().filter(|copy| copy.found_by.as_deref() == Some(by)).collect(),
         None => copies,
     }
+}
+
+/// Whether a copy was built with a provider, usable or not.
+fn has_provider(copy: &RuntimeRecord, provider: Option<&str>) -> bool {
+    provider.is_some_and(|provider| copy.provides.iter().any(|entry| provided(entry).0 == provider))
 }
 
 fn usable(copy: &RuntimeRecord, provider: Option<&str>) -> bool {

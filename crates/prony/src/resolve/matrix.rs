@@ -144,7 +144,11 @@ impl Matrix<'_> {
         if let Err(reason) = runtime {
             return Some(Problem::Backend(reason.clone()));
         }
-        if let Err(reason) = fits_device(machine, name, self.device) {
+        // OpenVINO counts the devices of a kind by itself.
+        let by_name = name == BackendName::Openvino && self.provider.openvino_device.is_some();
+        if let Err(reason) = fits_device(machine, name, self.device)
+            && !by_name
+        {
             return Some(Problem::Input(reason));
         }
         backend(name).supports(precision, info, &self.provider).err().map(Problem::Precision)

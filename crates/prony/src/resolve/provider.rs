@@ -1,5 +1,7 @@
 //! Flags about libraries, as the plan has them; one that nothing in the plan would read is refused.
 
+use std::path::Path;
+
 use anyhow::{bail, ensure};
 use prony_types::{BackendName, ProviderSpec};
 
@@ -8,7 +10,12 @@ use crate::options::BenchOptions;
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// What providers are told.
-pub(super) fn provider(options: &BenchOptions, backends: &[BackendName]) -> anyhow::Result<ProviderSpec> {
+/// TensorRT's caches lie in Prony's own unless told otherwise: without them it would build each engine twice.
+pub(super) fn provider(
+    options: &BenchOptions,
+    backends: &[BackendName],
+    cache: Option<&Path>,
+) -> anyhow::Result<ProviderSpec> {
     use BackendName::{OrtCuda, OrtOpenvino, OrtTensorrt};
     let trt = options.trt_workspace.is_some()
         || options.trt_engine_cache.is_some()
@@ -42,13 +49,14 @@ pub(super) fn provider(options: &BenchOptions, backends: &[BackendName]) -> anyh
     if let Some(table) = &options.trt_int8_table {
         ensure!(table.is_file(), "--trt-int8-table {} is not a file", table.display());
     }
+    let own_cache = cache.filter(|_| backends.contains(&OrtTensorrt)).map(|cache| cache.join("tensorrt"));
     Ok(ProviderSpec {
         allow_fallback: options.allow_fallback,
         gpu_mem_limit_bytes: options.gpu_mem_limit.map(|size| size.0).or(from_gb.transpose()?),
         arena: options.cuda_arena,
         trt_workspace_bytes: options.trt_workspace.map(|size| size.0),
-        trt_engine_cache: options.trt_engine_cache.clone(),
-        trt_timing_cache: options.trt_timing_cache.clone(),
+        trt_engine_cache: options.trt_engine_cache.clone().or_else(|| own_cache.clone()),
+        trt_timing_cache: options.trt_timing_cache.clone().or(own_cache),
         trt_profile,
         trt_int8_table: options.trt_int8_table.clone(),
         openvino_device: options.openvino_device.clone(),
@@ -63,26 +71,39 @@ mod tests {
     #[test]
     fn a_flag_without_its_backend_is_refused() {
         let options = BenchOptions { gpu_mem_limit: Some(Size(1 << 30)), ..BenchOptions::default() };
-        let error = provider(&options, &[BackendName::Rten]).unwrap_err().to_string();
+        let error = provider(&options, &[BackendName::Rten], None).unwrap_err().to_string();
         assert_eq!(
             error,
             "--gpu-mem-limit is for ort-cuda and ort-tensorrt; add it to --backends or leave the flag out"
         );
-        let spec = provider(&options, &[BackendName::OrtCuda]).unwrap();
+        let spec = provider(&options, &[BackendName::OrtCuda], None).unwrap();
         assert_eq!(spec.gpu_mem_limit_bytes, Some(1 << 30));
     }
 
     #[test]
     fn gigabytes_are_the_same_limit() {
         let options = BenchOptions { gpu_mem_limit_gb: Some(4.0), ..BenchOptions::default() };
-        assert_eq!(provider(&options, &[BackendName::OrtCuda]).unwrap().gpu_mem_limit_bytes, Some(4 << 30));
+        assert_eq!(provider(&options, &[BackendName::OrtCuda], None).unwrap().gpu_mem_limit_bytes, Some(4 << 30));
         let absurd = BenchOptions { gpu_mem_limit_gb: Some(-1.0), ..BenchOptions::default() };
-        assert!(provider(&absurd, &[BackendName::OrtCuda]).is_err());
+        assert!(provider(&absurd, &[BackendName::OrtCuda], None).is_err());
+    }
+
+    #[test]
+    fn tensorrt_keeps_its_caches_in_prony_s_own() {
+        let (plain, cache) = (BenchOptions::default(), Some(Path::new("/home/x/cache")));
+        let spec = provider(&plain, &[BackendName::OrtTensorrt], cache).unwrap();
+        assert_eq!(spec.trt_engine_cache.as_deref(), Some(Path::new("/home/x/cache/tensorrt")));
+        assert_eq!(provider(&plain, &[BackendName::OrtCuda], cache).unwrap().trt_engine_cache, None);
     }
 
     #[test]
     fn half_a_profile_is_none() {
         let options = BenchOptions { trt_profile_min: Some("x:1".into()), ..BenchOptions::default() };
-        assert!(provider(&options, &[BackendName::OrtTensorrt]).unwrap_err().to_string().contains("--trt-profile-max"));
+        assert!(
+            provider(&options, &[BackendName::OrtTensorrt], None)
+                .unwrap_err()
+                .to_string()
+                .contains("--trt-profile-max")
+        );
     }
 }

@@ -28,10 +28,21 @@ impl Redactor {
             SourceSpec::Dir(path) | SourceSpec::Tensor(path) => add(path),
             SourceSpec::Scenes => {}
         }
-        for cell in &plan.cells {
-            if let ModelSource::File(path) = &cell.model.source {
+        crate::runtime::home::folder(None).iter().for_each(|home| add(home));
+        let models = plan.cells.iter().map(|cell| &cell.model).chain(&plan.reference.model);
+        for model in models {
+            if let ModelSource::File(path) = &model.source {
                 path.parent().iter().for_each(|parent| add(parent));
             }
+        }
+        let runtimes = plan.cells.iter().filter_map(|cell| cell.runtime.as_ref()).chain(&plan.reference.runtime);
+        for runtime in runtimes {
+            runtime.library.parent().iter().for_each(|parent| add(parent));
+            runtime.search.iter().for_each(|folder| add(folder));
+        }
+        for provider in plan.cells.iter().map(|cell| &cell.provider) {
+            let caches = provider.trt_engine_cache.iter().chain(&provider.trt_timing_cache);
+            caches.chain(&provider.trt_int8_table).for_each(|path| add(path));
         }
         let mut needles: Vec<(String, String)> = Vec::new();
         for folder in folders.iter().filter(|folder| folder.components().count() > 1) {

@@ -31,7 +31,6 @@ pub(super) struct References<'a> {
 impl References<'_> {
     /// The reference for a cell that was fed with these frames; the reason where there is none.
     pub(super) fn file(&self, cell: &CellSpec, frames_sha256: &str, log: &Path) -> Result<PathBuf, String> {
-        fs::create_dir_all(&self.folder).map_err(|e| format!("cannot make {}: {e}", self.folder.display()))?;
         let mut reasons = Vec::new();
         for candidate in self.candidates(cell) {
             let file = self.folder.join(format!("{}.ref", self.key(&candidate, frames_sha256)));

@@ -10,7 +10,9 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use prony_bench::{RingReader, Shared};
-use prony_types::{Command as Order, Event, Fault, Job, MeasureJob, ReferenceJob, Sample, Telemetry};
+use prony_types::{
+    BackendName, Command as Order, Event, Fault, Job, MeasureJob, Precision, ReferenceJob, Sample, Telemetry,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// How long a worker may take to end after its last word.
@@ -55,6 +57,7 @@ impl Worker {
         let mut child = Command::new(std::env::current_exe()?)
             .arg(WORKER_VERB)
             .envs(loader_path(search(&job)))
+            .envs(without_tf32(&job))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -157,6 +160,13 @@ fn search(job: &Job) -> &[PathBuf] {
         Job::Discover(_) => None,
     };
     runtime.map(|runtime| runtime.search.as_slice()).unwrap_or_default()
+}
+
+/// fp32 is fp32: where it was not asked for, the driver is told to keep TF32 out of every library's products.
+fn without_tf32(job: &Job) -> Option<(&'static str, &'static str)> {
+    let Job::Measure(job) = job else { return None };
+    let on_gpu = matches!(job.cell.backend, BackendName::OrtCuda | BackendName::OrtTensorrt);
+    (on_gpu && job.cell.precision != Precision::Tf32).then_some(prony_backend::NO_TF32)
 }
 
 /// The loader's path with these folders behind what is in it: what the user set comes first.
