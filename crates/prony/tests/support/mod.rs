@@ -175,3 +175,47 @@ pub(crate) fn has_tool(name: &str) -> bool {
     }
     found
 }
+
+/// Enough for figures, too few for a good verdict: for tests that look at everything else.
+pub(crate) const SHORT: [&str; 4] = ["--samples", "30", "--warmup", "0.1"];
+
+/// Folder of an installed runtime, of a version such as `1.20.1` or of the newest. Where the environment demands it, a
+/// missing one fails the test instead of skipping it.
+pub(crate) fn installed(name: &str, version: Option<&str>) -> Option<PathBuf> {
+    let all = std::env::var_os("PRONY_HOME").map(|home| Path::new(&home).join("runtimes").join(name));
+    let versions = all.iter().filter_map(|all| fs::read_dir(all).ok()).flatten().flatten().map(|entry| entry.path());
+    let number = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        name.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>()
+    };
+    let asked = |path: &PathBuf| version.is_none_or(|version| path.ends_with(version));
+    let found = versions.filter(|path| number(path).is_some() && asked(path)).max_by_key(number);
+    if found.is_none() {
+        let what = version.map_or(name.to_owned(), |version| format!("{name}@{version}"));
+        let message = format!("no {what}; run `prony runtime install {what}`");
+        assert!(std::env::var_os("PRONY_TEST_REQUIRE").is_none(), "{message}");
+        let _ = writeln!(std::io::stderr(), "skipped: {message}");
+    }
+    found
+}
+
+impl Place {
+    /// Prony's own folder of this place: a cache that nothing else writes to, and none but these installed runtimes.
+    pub(crate) fn home(&self, runtimes: &[&str]) -> Option<PathBuf> {
+        let home = self.path("home");
+        fs::create_dir_all(home.join("runtimes")).unwrap();
+        for name in runtimes {
+            let folder = installed(name, None)?;
+            std::os::unix::fs::symlink(folder.parent().unwrap(), home.join("runtimes").join(name)).unwrap();
+        }
+        Some(home)
+    }
+}
+
+/// A command that finds runtimes in a home only, as far as the environment decides that.
+pub(crate) fn at_home<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
+    for pointer in ["PRONY_ONNXRUNTIME", "PRONY_OPENVINO", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH"] {
+        command.env_remove(pointer);
+    }
+    command.env("PRONY_HOME", home)
+}
