@@ -11,6 +11,7 @@ pub(crate) const HELP: &str = "\
 Chores of the repository that cargo alone cannot do.
 
 Usage: cargo xtask dist [--target x86_64|aarch64|all] [--out DIR]
+       cargo xtask gpu [MODEL.onnx ...]
 
 dist  Build release binaries that run wherever glibc is 2.31 or later (JetPack 5, Debian 11, Ubuntu 20.04), check that
       they do, and write DIR/prony-<version>-<arch>-linux and DIR/SHA256SUMS.
@@ -18,12 +19,16 @@ dist  Build release binaries that run wherever glibc is 2.31 or later (JetPack 5
   --target LIST  What to build for [default: all]
   --out DIR      Where to put it [default: dist in the repository]
 
-Needs python3 with venv or pip, which fetches cargo-zigbuild and ziglang into the target folder, and rustup where the
+gpu   Build the release binary and check on this machine's NVIDIA GPU what CI cannot: stages on the device, placement,
+      agreement, limits and fallbacks of ort-cuda (tools/gpu_check). Without a GPU it says that it was skipped.
+
+dist needs python3 with venv or pip, which fetches cargo-zigbuild and ziglang into the target folder, and rustup where the
 standard library of a target is not installed yet.
 
 Examples:
   cargo xtask dist
   cargo xtask dist --target aarch64 --out /tmp/jetson
+  cargo xtask gpu yolo11n.onnx
 ";
 
 /// One chore with everything it needs to know.
@@ -33,6 +38,8 @@ pub(crate) enum Chore {
     Help,
     /// Build what is handed out.
     Dist(DistSpec),
+    /// Check what needs a GPU, on these models too.
+    Gpu(Vec<String>),
 }
 
 /// What to build and where to put it.
@@ -53,9 +60,10 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Chore> {
     });
     match words.next().as_deref() {
         Some("dist") => {}
+        Some("gpu") => return gpu(words.collect()),
         Some("--help" | "-h" | "help") => return Ok(Chore::Help),
-        Some(other) => bail!("`{other}` is no chore; there is `dist`"),
-        None => bail!("name a chore; there is `dist`"),
+        Some(other) => bail!("`{other}` is no chore; there are `dist` and `gpu`"),
+        None => bail!("name a chore; there are `dist` and `gpu`"),
     }
     let mut spec = DistSpec { targets: Target::ALL.to_vec(), out: None };
     while let Some(flag) = words.next() {
@@ -68,6 +76,16 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Chore> {
         }
     }
     Ok(Chore::Dist(spec))
+}
+
+fn gpu(models: Vec<String>) -> Result<Chore> {
+    if models.iter().any(|word| word == "--help" || word == "-h") {
+        return Ok(Chore::Help);
+    }
+    match models.iter().find(|word| word.starts_with('-')) {
+        Some(flag) => bail!("`{flag}` is not an option of gpu"),
+        None => Ok(Chore::Gpu(models)),
+    }
 }
 
 fn targets(list: &str) -> Result<Vec<Target>> {
@@ -104,6 +122,7 @@ mod tests {
         assert_eq!(read("dist --target=aarch64,all").unwrap(), dist(&both, None));
         assert_eq!(read("dist --target x86_64 -h").unwrap(), Chore::Help);
         assert_eq!(read("--help").unwrap(), Chore::Help);
+        assert_eq!(read("gpu a.onnx").unwrap(), Chore::Gpu(vec!["a.onnx".into()]));
     }
 
     #[test]
@@ -115,6 +134,7 @@ mod tests {
             ("dist --target", "--target needs a value"),
             ("dist --taget all", "`--taget`"),
             ("dist extra", "`extra`"),
+            ("gpu --fast", "`--fast`"),
         ] {
             let message = read(line).unwrap_err().to_string();
             assert!(message.contains(name), "{line}: {message}");

@@ -4,6 +4,7 @@ mod args;
 mod dist;
 mod elf;
 mod glibc;
+mod gpu;
 mod target;
 mod tools;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Chore::Dist(spec) => dist::run(&spec),
+        Chore::Gpu(models) => gpu::run(&models),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -121,7 +121,8 @@ fn a_model_that_is_not_its_reference_is_wrong_output_and_exit_3() {
         let place = Place::new();
         let Some(home) = place.home(&RUNTIMES[..1]) else { return };
         let zeroed = without_its_largest_weight(&place);
-        let (model, reference) = if zeroed_is_reference { ("builtin-rgb", &*zeroed) } else { (&*zeroed, "builtin-rgb") };
+        let (model, reference) =
+            if zeroed_is_reference { ("builtin-rgb", &*zeroed) } else { (&*zeroed, "builtin-rgb") };
         expect_code(&short(&place, &home, &[model, "--reference", reference, "--backends", "rten,ort-cpu"]), 3);
         let record = place.record();
         assert_eq!(record.cells.len(), 2);
