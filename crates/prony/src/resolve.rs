@@ -38,6 +38,13 @@ pub(crate) struct Machine<'a> {
     pub(crate) mem_available_bytes: Option<u64>,
 }
 
+impl Machine<'_> {
+    /// A machine on which everything is there: what cannot be planned for it cannot be planned at all.
+    pub(crate) fn ideal() -> Machine<'static> {
+        Machine { runtime: &|_| Ok(None), gpus: u32::MAX, cache: None, mem_available_bytes: None }
+    }
+}
+
 /// A plan, and what is already known about cells that will not run.
 #[derive(Debug)]
 pub(crate) struct Resolved {

@@ -26,7 +26,7 @@ use prony_types::{
 };
 
 use self::cell::{Doing, RunCell};
-pub(crate) use self::files::{Files, pictures, utc_now, utc_stamp};
+pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_stamp};
 use self::fold::CellFold;
 pub(crate) use self::interrupt::Interrupt;
 pub(crate) use self::lock::MachineLock;

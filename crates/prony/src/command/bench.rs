@@ -20,8 +20,8 @@ use crate::machine::machine;
 use crate::options::BenchOptions;
 use crate::resolve::{Fate, Machine, Resolved, fate_again, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, estimate_s, resumed_info, run_info,
-    short_time, utc_stamp,
+    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, estimate_s, refuse_if_written,
+    resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
 use crate::version::VERSION;
@@ -32,6 +32,11 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let options = args.options.clone().or(file);
     let runs = options.out.clone().unwrap_or_else(|| "runs".into());
     let explicit: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    // What is wrong whatever the machine has is said before there is anything to wait for.
+    match &earlier {
+        Some((folder, _)) => refuse_if_written(folder.path())?,
+        None => drop(resolve(options.clone(), &Machine::ideal())?),
+    }
     // From here on a Ctrl-C is an orderly end. Libraries are opened below: not beside another run's timed cell.
     let interrupt = Interrupt::listen()?;
     let lock = match args.dry_run {

@@ -43,6 +43,10 @@ fn found(runtimes: Vec<RuntimeRecord>) -> Found {
     Found { runtimes, ..Found::default() }
 }
 
+fn on_gpu(runtimes: Vec<RuntimeRecord>) -> Found {
+    Found { gpus: vec![GpuRecord::default()], ..found(runtimes) }
+}
+
 fn library(found: &Found, backend: BackendName) -> String {
     choose(found, backend).unwrap().unwrap().library.display().to_string()
 }
@@ -100,7 +104,7 @@ fn a_provider_that_cannot_be_opened_is_named_with_what_it_lacks() {
     let entry = "CUDA (libcublasLt.so.12: cannot open shared object file)";
     let copy = ready("/c", "1.23.2", &[entry, "CPU"]);
     let absent = ready("/b", "1.31.1", &["CPU"]);
-    let both = found(vec![absent, copy]);
+    let both = on_gpu(vec![absent, copy]);
     assert_eq!(
         refusal(&both, BackendName::OrtCuda),
         "ort-cuda: /c: libonnxruntime_providers_cuda.so cannot be opened: libcublasLt.so.12: cannot open shared object \
@@ -108,11 +112,18 @@ fn a_provider_that_cannot_be_opened_is_named_with_what_it_lacks() {
     );
     assert_eq!(library(&both, BackendName::OrtCpu), "/b");
     let alone = "Tensorrt (libonnxruntime_providers_tensorrt.so is not beside it)";
-    let refusal = refusal(&found(vec![ready("/c", "1.23.2", &[alone, "CPU"])]), BackendName::OrtTensorrt);
+    let refusal = refusal(&on_gpu(vec![ready("/c", "1.23.2", &[alone, "CPU"])]), BackendName::OrtTensorrt);
     assert!(
         refusal.starts_with("ort-tensorrt: /c: libonnxruntime_providers_tensorrt.so is not beside it; "),
         "{refusal}"
     );
+}
+
+#[test]
+fn without_a_gpu_what_its_provider_lacks_is_not_the_point() {
+    let lacking = ready("/c", "1.23.2", &["CUDA (libcublasLt.so.12: cannot open shared object file)", "CPU"]);
+    let refusal = refusal(&found(vec![lacking]), BackendName::OrtCuda);
+    assert!(refusal.starts_with("ort-cuda: no NVIDIA GPU: libcuda.so.1 not found"), "{refusal}");
 }
 
 #[test]

@@ -59,10 +59,7 @@ struct Logs {
 
 impl Logs {
     fn open(folder: &RunFolder) -> anyhow::Result<Logs> {
-        let claim = File::open(folder.path()).with_context(|| folder.path().display().to_string())?;
-        if flock(&claim, FlockOperation::NonBlockingLockExclusive).is_err() {
-            bail!("another prony is writing {}; wait for it to end", folder.path().display());
-        }
+        let claim = claim(folder.path())?;
         Ok(Logs {
             samples: Log::Open(SampleLog::open(&folder.file("samples.csv"))?),
             events: Log::Open(LineLog::open(&folder.file("events.jsonl"))?),
@@ -188,6 +185,20 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Marks a run folder as being written to, unless somebody else does already.
+fn claim(folder: &Path) -> anyhow::Result<File> {
+    let claim = File::open(folder).with_context(|| folder.display().to_string())?;
+    if flock(&claim, FlockOperation::NonBlockingLockExclusive).is_err() {
+        bail!("another prony is writing {}; wait for it to end", folder.display());
+    }
+    Ok(claim)
+}
+
+/// Says so when a run folder is being written to.
+pub(crate) fn refuse_if_written(folder: &Path) -> anyhow::Result<()> {
+    claim(folder).map(drop)
 }
 
 /// Writes `report.md`, `report.html` and the comparison tables into a run folder.
