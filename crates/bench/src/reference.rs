@@ -1,6 +1,7 @@
 //! Outputs that others are held against: computed once in fp32, kept in a file that says what it is.
 //!
-//! The file is a line of JSON, then the values of all outputs as little-endian floats, call after call.
+//! The file is a line with its kind and the hash of the rest; a line of JSON; the values of all outputs as little-endian
+//! floats, call after call.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,12 +18,9 @@ const MAGIC: &str = "prony.reference/2";
 
 #[derive(Serialize, Deserialize)]
 struct Header {
-    schema: String,
     by: String,
     /// Of the frames that were fed.
     frames_sha256: String,
-    /// Of everything behind this line.
-    values_sha256: String,
     calls: Vec<CallHeader>,
 }
 
@@ -58,20 +56,22 @@ fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The kind of the file, and the hash of all that comes behind this line.
+fn first_line(rest: &[u8]) -> String {
+    format!("{MAGIC} {}", hex(rest))
+}
+
+fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|&byte| byte == b'\n')?;
+    Some((&bytes[..end], &bytes[end + 1..]))
+}
+
 impl Reference {
     /// Writes the file, whole or not at all.
     pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
-        let values: Vec<u8> = self
-            .calls
-            .iter()
-            .flat_map(|call| call.boxes.iter().chain(&call.scores))
-            .flat_map(|x| x.to_le_bytes())
-            .collect();
         let header = Header {
-            schema: MAGIC.to_owned(),
             by: self.by.clone(),
             frames_sha256: self.frames_sha256.clone(),
-            values_sha256: hex(&values),
             calls: self
                 .calls
                 .iter()
@@ -82,12 +82,15 @@ impl Reference {
                 })
                 .collect(),
         };
+        let mut rest = serde_json::to_vec(&header).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        rest.push(b'\n');
+        let values = self.calls.iter().flat_map(|call| call.boxes.iter().chain(&call.scores));
+        rest.extend(values.flat_map(|x| x.to_le_bytes()));
         let draft = path.with_extension(format!("part-{}", std::process::id()));
         let written = (|| {
             let mut file = fs::File::create(&draft)?;
-            serde_json::to_writer(&mut file, &header)?;
-            file.write_all(b"\n")?;
-            file.write_all(&values)?;
+            writeln!(file, "{}", first_line(&rest))?;
+            file.write_all(&rest)?;
             file.sync_all()?;
             fs::rename(&draft, path)
         })();
@@ -101,11 +104,15 @@ impl Reference {
     pub(crate) fn read(path: &Path) -> Result<Reference, String> {
         let bytes = fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         let damaged = || format!("{} is damaged", path.display());
-        let end = bytes.iter().position(|&byte| byte == b'\n').ok_or_else(damaged)?;
-        let header: Header = serde_json::from_slice(&bytes[..end]).map_err(|_| damaged())?;
-        let values = &bytes[end + 1..];
+        let (first, rest) = split_line(&bytes).ok_or_else(damaged)?;
+        // The boxes are in the header, so it is as much a part of the reference as the values.
+        if first != first_line(rest).as_bytes() {
+            return Err(damaged());
+        }
+        let (header, values) = split_line(rest).ok_or_else(damaged)?;
+        let header: Header = serde_json::from_slice(header).map_err(|_| damaged())?;
         let floats: usize = header.calls.iter().map(|call| call.boxes.saturating_add(call.scores)).sum();
-        if header.schema != MAGIC || values.len() != floats * 4 || hex(values) != header.values_sha256 {
+        if values.len() != floats * 4 {
             return Err(damaged());
         }
         let mut floats = values.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]));
@@ -158,9 +165,11 @@ mod tests {
             fs::write(&path, &whole[..cut]).unwrap();
             assert!(Reference::read(&path).unwrap_err().contains("damaged"));
         }
-        let mut flipped = whole.clone();
-        *flipped.last_mut().unwrap() ^= 1;
-        fs::write(&path, &flipped).unwrap();
-        assert!(reference_by(&path).is_none());
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1;
+            fs::write(&path, &flipped).unwrap();
+            assert!(reference_by(&path).is_none(), "byte {at} of {}", whole.len());
+        }
     }
 }
