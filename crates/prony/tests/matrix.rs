@@ -11,7 +11,7 @@ use prony_model::onnx::{AttributeProto, GraphProto, ModelProto, NodeProto, Tenso
 use prony_types::{Agreement, CellRecord, CellStatus, Precision, RunRecord, SceneKind, Verdict};
 use prost::Message as _;
 use support::numpy::{floats, npy};
-use support::{Place, SHORT, at_home, cell, expect_code, prony, stderr, write_model};
+use support::{Place, SHORT, at_home, cell, expect_code, prony, say, stderr, write_model};
 
 const RUNTIMES: [&str; 2] = ["onnxruntime", "openvino"];
 /// What is executed here once these are installed.
@@ -71,7 +71,7 @@ fn every_runtime_agrees_with_the_reference_on_both_built_in_models() {
         let placement = ort.placement.as_ref().unwrap();
         assert!(placement.is_whole() && placement.nodes() > 0, "{placement:?}");
         if Path::new("/dev/nvidia0").exists() {
-            eprintln!("not looked at: ort-cuda and ort-tensorrt, there is a GPU");
+            say("not looked at: ort-cuda and ort-tensorrt, for there is a GPU");
             continue;
         }
         for backend in ["ort-cuda", "ort-tensorrt"] {

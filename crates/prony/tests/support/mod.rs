@@ -169,9 +169,7 @@ pub(crate) fn has_tool(name: &str) -> bool {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| Path::new(&folder).join(name).is_file()));
     if !found {
-        assert!(std::env::var_os("PRONY_TEST_REQUIRE").is_none(), "{name} is not installed");
-        // Past the test harness, which would swallow what a passing test prints.
-        let _ = writeln!(std::io::stderr(), "skipped: {name} is not installed");
+        skip(&format!("{name} is not installed"));
     }
     found
 }
@@ -192,11 +190,21 @@ pub(crate) fn installed(name: &str, version: Option<&str>) -> Option<PathBuf> {
     let found = versions.filter(|path| number(path).is_some() && asked(path)).max_by_key(number);
     if found.is_none() {
         let what = version.map_or(name.to_owned(), |version| format!("{name}@{version}"));
-        let message = format!("no {what}; run `prony runtime install {what}`");
-        assert!(std::env::var_os("PRONY_TEST_REQUIRE").is_none(), "{message}");
-        let _ = writeln!(std::io::stderr(), "skipped: {message}");
+        skip(&format!("no {what}; run `prony runtime install {what}`"));
     }
     found
+}
+
+/// Says why a test does not go on. Where the environment demands it, that fails the test.
+#[track_caller]
+pub(crate) fn skip(why: &str) {
+    assert!(std::env::var_os("PRONY_TEST_REQUIRE").is_none(), "{why}");
+    say(&format!("skipped: {why}"));
+}
+
+/// Past the test harness, which would swallow what a passing test prints.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 impl Place {
