@@ -1,19 +1,31 @@
 //! How a run ends, as a number.
 
-use prony_types::{CellRecord, CellSpec, CellStatus, ExitCode, Gate, Verdict};
+use prony_types::{CellRecord, CellSpec, CellStatus, ExitCode, Gate, Plan, Precision, Verdict};
 
 /// The exit code of a run whose cells were tried: interrupted, then a failed cell, then a gate. "Nothing ran" is for the
 /// caller to say, before any cell exists.
 ///
 /// A cell that was skipped although its backend and precision were named has failed, and so has one without a
-/// record. `strict` makes failures of skipped cells and of every verdict but `valid`.
-pub fn exit_code(
-    cells: &[CellRecord],
-    specs: &[CellSpec],
-    gates: &[Gate],
-    strict: bool,
-    interrupted: bool,
-) -> ExitCode {
+/// record, or a model in a precision that was named and that none of its cells completed in. `strict` makes failures of skipped cells and of every verdict but `valid`.
+pub fn exit_code(cells: &[CellRecord], plan: &Plan, gates: &[Gate], interrupted: bool) -> ExitCode {
+    let in_vain = plan.named_precisions.iter().any(|&precision| precision_failed(cells, precision));
+    match of_cells(cells, &plan.cells, gates, plan.strict, interrupted) {
+        ExitCode::Ok | ExitCode::Gate if in_vain => ExitCode::CellFailed,
+        code => code,
+    }
+}
+
+/// Whether a model has cells in a precision, and none of them completed.
+fn precision_failed(cells: &[CellRecord], precision: Precision) -> bool {
+    let of_precision = || cells.iter().filter(|cell| cell.precision.requested == precision);
+    let completed = |cell: &CellRecord| {
+        let mut same = of_precision().filter(|other| other.model.name == cell.model.name);
+        same.any(|other| other.status == CellStatus::Completed)
+    };
+    of_precision().any(|cell| !completed(cell))
+}
+
+fn of_cells(cells: &[CellRecord], specs: &[CellSpec], gates: &[Gate], strict: bool, interrupted: bool) -> ExitCode {
     if interrupted || cells.iter().any(|c| c.status == CellStatus::Interrupted) {
         return ExitCode::Interrupted;
     }
@@ -43,7 +55,7 @@ pub fn exit_code(
 mod tests {
     use super::*;
     use crate::difference::tests::cell;
-    use prony_types::{BackendName, ModelSource, ModelSpec, Precision, SceneKind};
+    use prony_types::{BackendName, ModelSource, ModelSpec, SceneKind};
 
     fn spec(id: &str, named: bool) -> CellSpec {
         let source = ModelSource::Builtin(SceneKind::Rgb);
@@ -56,14 +68,14 @@ mod tests {
     }
 
     fn code(record: CellRecord, named: bool, strict: bool) -> ExitCode {
-        exit_code(&[record], &[spec("a", named)], &[], strict, false)
+        of_cells(&[record], &[spec("a", named)], &[], strict, false)
     }
 
     #[test]
     fn a_valid_run_is_0_and_a_failed_cell_1() {
         assert_eq!(code(with(CellStatus::Completed, Some(Verdict::Valid)), true, true), ExitCode::Ok);
         assert_eq!(code(with(CellStatus::Failed, None), false, false), ExitCode::CellFailed);
-        assert_eq!(exit_code(&[], &[spec("a", false)], &[], false, false), ExitCode::CellFailed);
+        assert_eq!(of_cells(&[], &[spec("a", false)], &[], false, false), ExitCode::CellFailed);
     }
 
     #[test]
@@ -90,9 +102,9 @@ mod tests {
         let (ok, failed) = (with(CellStatus::Completed, Some(Verdict::Valid)), with(CellStatus::Failed, None));
         let specs = [spec("a", false)];
         let gates = [gate];
-        assert_eq!(exit_code(std::slice::from_ref(&ok), &specs, &gates, false, false), ExitCode::Gate);
-        assert_eq!(exit_code(std::slice::from_ref(&failed), &specs, &gates, false, false), ExitCode::CellFailed);
-        assert_eq!(exit_code(&[failed], &specs, &gates, false, true), ExitCode::Interrupted);
+        assert_eq!(of_cells(std::slice::from_ref(&ok), &specs, &gates, false, false), ExitCode::Gate);
+        assert_eq!(of_cells(std::slice::from_ref(&failed), &specs, &gates, false, false), ExitCode::CellFailed);
+        assert_eq!(of_cells(&[failed], &specs, &gates, false, true), ExitCode::Interrupted);
         assert_eq!(code(with(CellStatus::Interrupted, None), false, false), ExitCode::Interrupted);
     }
 
@@ -105,8 +117,21 @@ mod tests {
             named("c", CellStatus::Interrupted, Some(Verdict::Valid)),
         ];
         let specs = ["a", "b", "c"].map(|id| spec(id, true));
-        let first = |n: usize| u8::from(exit_code(&cells[..n], &specs[..n], &[], false, false));
+        let first = |n: usize| u8::from(of_cells(&cells[..n], &specs[..n], &[], false, false));
         assert_eq!([first(3), first(2), first(1)], [130, 1, 3]);
-        assert_eq!(exit_code(&cells[..2], &specs, &[], true, true), ExitCode::Interrupted, "whatever is missing");
+        assert_eq!(of_cells(&cells[..2], &specs, &[], true, true), ExitCode::Interrupted, "whatever is missing");
+    }
+
+    #[test]
+    fn a_named_precision_that_nothing_completed_in_has_failed() {
+        let in_fp16 = |status| {
+            let mut cell = with(status, None);
+            cell.precision.requested = Precision::Fp16;
+            cell
+        };
+        let fp32 = with(CellStatus::Completed, Some(Verdict::Valid));
+        assert!(precision_failed(&[fp32.clone(), in_fp16(CellStatus::Skipped)], Precision::Fp16));
+        assert!(!precision_failed(&[in_fp16(CellStatus::Completed), in_fp16(CellStatus::Skipped)], Precision::Fp16));
+        assert!(!precision_failed(&[fp32], Precision::Fp16));
     }
 }

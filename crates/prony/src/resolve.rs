@@ -130,6 +130,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         threads,
         provider,
     };
+    let named_precisions = options.precision.iter().flatten().copied().collect();
     let Expanded { cells, fates, broken } = matrix.expand(machine);
     // A model that cannot be read is bad input when there is nothing else to measure.
     if let Some(first) = broken.first()
@@ -144,7 +145,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     if let (true, Err(reason)) = (pointed, (machine.runtime)(BackendName::OrtCpu)) {
         notes.push(format!("outputs are held against rten's, because {reason}"));
     }
-    let plan = Plan { name, cells, input, post, budget, reference, strict: options.strict };
+    let plan = Plan { name, cells, input, post, budget, named_precisions, reference, strict: options.strict };
     let out = options.out.unwrap_or_else(|| "runs".into());
     Ok(Resolved { plan, fates, notes, out, redact: options.redact })
 }

@@ -542,7 +542,7 @@ impl Run {
         self.record.comparisons = judge::comparisons(cells, &rounds);
         self.record.recommendation = judge::recommend(cells, &self.record.comparisons);
         let plan = &self.record.plan;
-        let code = judge::exit_code(cells, &plan.cells, &self.record.gates, plan.strict, self.interrupt.asked());
+        let code = judge::exit_code(cells, plan, &self.record.gates, self.interrupt.asked());
         self.record.run.exit_code = Some(code);
         self.record.run.finished = Some(files::utc_now());
         self.record.run.wall_s = Some(self.earlier_s + self.begun.elapsed().as_secs_f64());

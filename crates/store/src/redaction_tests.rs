@@ -98,6 +98,7 @@ pub(crate) fn record() -> RunRecord {
             input: InputSpec { source: SourceSpec::Dir("/data/ann's pics/".into()), seed: 7, frames: 32 },
             post: PostSpec { conf: 0.25, iou: 0.45, max_det: 300 },
             budget,
+            named_precisions: Vec::new(),
             reference: ReferenceSpec::default(),
             strict: false,
         },

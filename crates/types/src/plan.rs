@@ -392,6 +392,9 @@ pub struct Plan {
     pub post: PostSpec,
     /// How long they are measured.
     pub budget: BudgetSpec,
+    /// Precisions that the user named: one that no cell of a model completes in has failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named_precisions: Vec<Precision>,
     /// What the cells' outputs are held against.
     pub reference: ReferenceSpec,
     /// Every verdict but `valid`, and every skipped cell, fails the run.
