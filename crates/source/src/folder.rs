@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use image::metadata::Orientation;
@@ -44,7 +45,9 @@ pub fn images(dir: &Path) -> Result<Vec<PathBuf>, SourceError> {
 /// the camera's orientation applied, as OpenCV does.
 pub fn load(path: &Path) -> Result<Image, SourceError> {
     let bad = |reason: String| SourceError::BadImage { path: path.to_path_buf(), reason };
-    let reader = ImageReader::open(path).map_err(SourceError::io(path, "open the image"))?;
+    // In one read: decoders ask for it in many small ones.
+    let file = fs::read(path).map_err(SourceError::io(path, "open the image"))?;
+    let reader = ImageReader::new(Cursor::new(file));
     // Content decides, not the name: a JPEG that is called .png is still a JPEG.
     let mut reader = reader.with_guessed_format().map_err(SourceError::io(path, "read the image"))?;
     let mut limits = Limits::default();
