@@ -6,7 +6,7 @@ use prony_types::{Detection, Phase, Sample, TensorSpec, TensorView};
 use prony_vision::{Decoder, HeadError, Letterbox, Preprocessor};
 
 use crate::frames::{Feed, Items};
-use crate::tensors::fill_image;
+use crate::tensors::{fill_image, output_spec};
 use crate::{RingWriter, now_ns};
 
 /// A fixed warm-up ends when it is asked to; a free one at this many seconds even if nothing settled.
@@ -271,16 +271,7 @@ impl Cell {
 
     /// The outputs of the last call as they really are.
     pub(crate) fn output_specs(&self) -> Vec<TensorSpec> {
-        let spec = |view: TensorView<'_>| TensorSpec {
-            name: view.name.to_owned(),
-            dtype: match view.data {
-                prony_types::TensorData::F32(_) => prony_types::DType::F32,
-                prony_types::TensorData::I32(_) => prony_types::DType::I32,
-                prony_types::TensorData::I64(_) => prony_types::DType::I64,
-            },
-            shape: view.shape.to_vec(),
-        };
-        (0..self.session.output_count()).map(|i| spec(self.session.output(0, i))).collect()
+        (0..self.session.output_count()).map(|i| output_spec(&self.session.output(0, i))).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_types::{
-    Affinity, CellSpec, Command, DType, DiscoverJob, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata,
+    Affinity, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata,
     ModelSource, Phase, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
@@ -14,7 +14,7 @@ use prony_vision::{Decoder, Fit, Head, Preprocessor};
 use crate::channel::Channel;
 use crate::frames::{self, Feed};
 use crate::measure::{Cell, Detector, MeasureError, Pipeline};
-use crate::{RingWriter, now_ns, outputs, reference};
+use crate::{RingWriter, now_ns, outputs, reference, tensors};
 
 /// Calls in flight while throughput is measured: one being prepared while another runs.
 const THROUGHPUT_SLOTS: usize = 2;
@@ -273,10 +273,9 @@ fn pipeline(job: &MeasureJob, frames_of: &ModelSource, session: &dyn Session) ->
 /// Height and width of a detector's one input.
 fn image_input(inputs: &[TensorSpec]) -> Result<[u32; 2], String> {
     if let [input] = inputs
-        && matches!(input.dtype, DType::F32 | DType::F16)
-        && let [_, 3, height, width] = input.shape[..]
+        && let Some(size) = tensors::image_size(input)
     {
-        return Ok([height as u32, width as u32]);
+        return Ok(size);
     }
     let shapes: Vec<String> = inputs.iter().map(ToString::to_string).collect();
     Err(format!(

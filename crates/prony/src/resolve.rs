@@ -225,7 +225,7 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(flag: &str, value: T, low: T
     Ok(value)
 }
 
-fn share(flag: &str, value: f32) -> anyhow::Result<f32> {
+pub(crate) fn share(flag: &str, value: f32) -> anyhow::Result<f32> {
     ensure!((0.0..=1.0).contains(&value), "{flag} {value} must lie between 0 and 1");
     Ok(value)
 }
@@ -291,13 +291,18 @@ fn source(options: &BenchOptions) -> anyhow::Result<SourceSpec> {
     }
 }
 
-fn model(name: &str) -> anyhow::Result<(ModelSpec, ModelInfo)> {
+/// Where a model is that was named: built in, or the file as it was typed.
+pub(crate) fn model_source(name: &str) -> anyhow::Result<ModelSource> {
     let builtin = name.strip_prefix("builtin-").filter(|_| !Path::new(name).exists());
-    let source = match builtin {
-        Some(kind) => ModelSource::Builtin(kind.parse().map_err(|_| {
-            anyhow::anyhow!("there is no model `{name}`; built in are builtin-rgb and builtin-thermal")
-        })?),
-        None => ModelSource::File(std::path::absolute(name)?),
+    let Some(kind) = builtin else { return Ok(ModelSource::File(PathBuf::from(name))) };
+    let unknown = |_| anyhow::anyhow!("there is no model `{name}`; built in are builtin-rgb and builtin-thermal");
+    kind.parse().map(ModelSource::Builtin).map_err(unknown)
+}
+
+fn model(name: &str) -> anyhow::Result<(ModelSpec, ModelInfo)> {
+    let source = match model_source(name)? {
+        ModelSource::File(path) => ModelSource::File(std::path::absolute(path)?),
+        builtin => builtin,
     };
     let file = ModelFile::open(&source)?;
     let name = match &source {

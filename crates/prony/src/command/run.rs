@@ -8,7 +8,7 @@ mod summary;
 
 use std::io::IsTerminal as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, needs, precision_of};
 use prony_bench::tensors::output_spec;
 use prony_model::ModelFile;
-use prony_types::{ExitCode, FailureKind, HeadChoice, ModelSource, PostSpec, RuntimeSpec, TensorSpec};
+use prony_types::{ExitCode, FailureKind, HeadChoice, PostSpec, RuntimeSpec, TensorSpec};
 use prony_vision::HeadError;
 
 use self::boxes::Boxes;
@@ -27,6 +27,7 @@ pub(crate) use self::shape::Shape;
 use self::summary::{OutputSummary, Summary};
 use crate::args::RunArgs;
 use crate::discover::{choose, discover_for};
+use crate::resolve::{model_source, share};
 use crate::run::loader_path;
 use crate::runtime::home;
 
@@ -54,7 +55,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         iou: share("--iou", args.iou.unwrap_or(0.45))?,
         max_det: MAX_DET,
     };
-    let model = open(&args.model)?;
+    let model = ModelFile::open(&model_source(&args.model)?)?;
     let info = &model.info;
     let sources = Sources::find(&args.model, &args.input, &info.inputs)?;
     let targets = Targets::find(&args.output, &info.outputs, sources.has_image())?;
@@ -128,22 +129,6 @@ fn call(session: &mut dyn Session, feed: &mut Feed) -> Result<f64, BackendError>
 
 fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
-}
-
-fn share(flag: &str, value: f32) -> anyhow::Result<f32> {
-    ensure!((0.0..=1.0).contains(&value), "{flag} {value} must lie between 0 and 1");
-    Ok(value)
-}
-
-fn open(name: &str) -> anyhow::Result<ModelFile> {
-    let builtin = name.strip_prefix("builtin-").filter(|_| !Path::new(name).exists());
-    let source = match builtin {
-        Some(kind) => ModelSource::Builtin(kind.parse().map_err(|_| {
-            anyhow::anyhow!("there is no model `{name}`; built in are builtin-rgb and builtin-thermal")
-        })?),
-        None => ModelSource::File(PathBuf::from(name)),
-    };
-    Ok(ModelFile::open(&source)?)
 }
 
 /// The library that a backend opens: the one that was named, or what is found here.
