@@ -175,15 +175,7 @@ mod tests {
     use super::*;
 
     fn model(weights: DType, operators: &[&str]) -> ModelInfo {
-        ModelInfo {
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            metadata: Default::default(),
-            opset: None,
-            operators: operators.iter().map(|op| (*op).to_owned()).collect(),
-            weights: Some(weights),
-            parameters: 0,
-        }
+        crate::precision::tests::model(Some(weights), operators)
     }
 
     fn supports(precision: Precision, model: &ModelInfo) -> Result<(), String> {

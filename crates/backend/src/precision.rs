@@ -35,10 +35,11 @@ pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn model(weights: Option<DType>, operators: &[&str]) -> ModelInfo {
+    /// A file with weights and operators, and nothing else.
+    pub(crate) fn model(weights: Option<DType>, operators: &[&str]) -> ModelInfo {
         ModelInfo {
             inputs: Vec::new(),
             outputs: Vec::new(),
