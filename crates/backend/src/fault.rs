@@ -93,8 +93,8 @@ impl Session for FaultySession {
         Ok(timing)
     }
 
-    fn device_used_bytes(&self) -> Option<u64> {
-        self.inner.device_used_bytes()
+    fn device_use(&self) -> Option<prony_types::DeviceUse> {
+        self.inner.device_use()
     }
 
     fn output_count(&self) -> usize {

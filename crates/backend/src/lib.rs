@@ -14,10 +14,13 @@ mod ort;
 mod precision;
 mod rten;
 mod session;
+mod tensorrt;
 
 use prony_model::ModelError;
 pub use prony_model::ModelFile;
-use prony_types::{BackendName, ModelInfo, ModelSource, PlacementRecord, Precision, ProviderSpec, RuntimeName};
+use prony_types::{
+    BackendName, LayersRecord, ModelInfo, ModelSource, PlacementRecord, Precision, ProviderSpec, RuntimeName,
+};
 
 pub use buffer::Buffer;
 pub use error::BackendError;
@@ -46,6 +49,16 @@ pub trait Backend {
     ) -> Result<Option<PlacementRecord>, BackendError> {
         Ok(None)
     }
+
+    /// What the layers of an engine compute in, found in a session of its own that is fed with `fill`. `None` where the
+    /// backend runs no engine.
+    fn layers(
+        &self,
+        _spec: &SessionSpec<'_>,
+        _fill: &mut dyn FnMut(&mut dyn Session),
+    ) -> Result<Option<LayersRecord>, BackendError> {
+        Ok(None)
+    }
 }
 
 /// The backend behind a name.
@@ -56,6 +69,7 @@ pub fn backend(name: BackendName) -> Box<dyn Backend> {
             Box::new(ort::Ort(name))
         }
         BackendName::Openvino => Box::new(openvino::Openvino),
+        BackendName::Tensorrt | BackendName::Trtexec => Box::new(tensorrt::Tensorrt(name)),
     }
 }
 
@@ -68,6 +82,8 @@ pub fn needs(name: BackendName) -> Option<(RuntimeName, Option<&'static str>)> {
         BackendName::OrtTensorrt => Some((RuntimeName::Onnxruntime, Some("Tensorrt"))),
         BackendName::OrtOpenvino => Some((RuntimeName::Onnxruntime, Some("OpenVINO"))),
         BackendName::Openvino => Some((RuntimeName::Openvino, None)),
+        BackendName::Tensorrt => Some((RuntimeName::Nvinfer, None)),
+        BackendName::Trtexec => Some((RuntimeName::Trtexec, None)),
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use half::{bf16, f16};
 use prony_model::ModelFile;
 use prony_types::{
-    BackendRecord, DType, Dim, Precision, ProviderSpec, RuntimeSpec, TensorInfo, TensorSpec, TensorView,
+    ArtifactSpec, BackendRecord, DType, DeviceUse, Dim, Precision, ProviderSpec, RuntimeSpec, TensorInfo, TensorSpec,
+    TensorView,
 };
 
 use crate::BackendError;
@@ -31,6 +32,8 @@ pub struct SessionSpec<'a> {
     pub runtime: Option<RuntimeSpec>,
     /// What the provider is told.
     pub provider: ProviderSpec,
+    /// What really runs, where that is not the model's own file.
+    pub artifact: Option<ArtifactSpec>,
     /// Shapes of inputs by name, where the caller decided them.
     pub shapes: Vec<(String, Vec<usize>)>,
     /// Where files may be written that are gone afterwards; the system's folder for such where there is none.
@@ -50,6 +53,7 @@ impl<'a> SessionSpec<'a> {
             slots: 1,
             runtime: None,
             provider: ProviderSpec::default(),
+            artifact: None,
             shapes: Vec::new(),
             scratch: None,
         }
@@ -142,7 +146,7 @@ pub trait Session {
     fn output_count(&self) -> usize;
 
     /// Memory of the device that this process has taken, where there is one.
-    fn device_used_bytes(&self) -> Option<u64> {
+    fn device_use(&self) -> Option<DeviceUse> {
         None
     }
 

@@ -35,6 +35,7 @@ impl Channel {
                 self.slot = measure.slot;
             }
             Job::Reference(reference) => self.cell.clone_from(&reference.cell.id),
+            Job::Prepare(prepare) => self.cell.clone_from(&prepare.cell),
             Job::Discover(_) => {}
         }
         Ok(job)

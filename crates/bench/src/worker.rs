@@ -7,7 +7,7 @@ use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_types::{
     Affinity, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata,
-    ModelSource, Phase, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
+    ModelSource, Phase, PrepareJob, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -68,6 +68,7 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
     channel.emit(EventKind::Started { pid: std::process::id(), version: version.to_owned() })?;
     let outcome = match job {
         Job::Measure(job) => measure(&mut channel, &job, host_peak),
+        Job::Prepare(job) => prepare_artifact(&mut channel, &job),
         Job::Reference(job) => reference(&mut channel, job),
         Job::Discover(job) => discover(&mut channel, &job),
     };
@@ -88,6 +89,12 @@ fn discover(channel: &mut Channel, job: &DiscoverJob) -> Result<(), Failure> {
     Ok(channel.emit(EventKind::Discovered { version, provides, gpus })?)
 }
 
+/// Makes an artifact, or finds it in the cache.
+fn prepare_artifact(_channel: &mut Channel, job: &PrepareJob) -> Result<(), Failure> {
+    same_protocol(job.protocol)?;
+    Err(Failure::new(FailureKind::Unsupported, "engines cannot be built yet"))
+}
+
 fn same_protocol(protocol: u32) -> Result<(), Failure> {
     if protocol == WORKER_PROTOCOL {
         return Ok(());
@@ -104,10 +111,16 @@ struct Loaded {
 }
 
 /// Loads, runs the first frame, and makes `count` frames resident.
-fn prepare(channel: &mut Channel, job: &MeasureJob, frames_of: &ModelSource, count: u32) -> Result<Loaded, Failure> {
+fn prepare(
+    channel: &mut Channel,
+    job: &MeasureJob,
+    host_peak: fn() -> Option<u64>,
+    frames_of: &ModelSource,
+    count: u32,
+) -> Result<Loaded, Failure> {
     same_protocol(job.protocol)?;
     let ring = RingWriter::inherit(job.ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
-    let mut loaded = load(channel, job, frames_of, ring)?;
+    let mut loaded = load(channel, job, host_peak, frames_of, ring)?;
     let cell = &mut loaded.cell;
     cold_start(channel, job, cell, &loaded.model.info.metadata)?;
     if let Pipeline::Detector(_) = cell.pipeline {
@@ -127,7 +140,7 @@ fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
     // Not more than the cells have, so that all of them wrap around at the same frame.
     let count = (reference::CALLS as u32 * cell.batch).min(input.frames.max(1));
     let job = MeasureJob { protocol, cell, slot: 0, input, post, warmup_s: None, folder, ring_fd, fault: None };
-    let mut loaded = prepare(channel, &job, &frames_of, count)?;
+    let mut loaded = prepare(channel, &job, || None, &frames_of, count)?;
     let record = loaded.cell.session.record();
     let by = format!("{} on {} {}", loaded.cell.session.executed(), record.name, record.version.unwrap_or_default());
     let outputs = outputs::reference(&mut loaded.cell, by.trim_end().to_owned())?;
@@ -137,10 +150,10 @@ fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
 }
 
 fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u64>) -> Result<(), Failure> {
-    let mut loaded = prepare(channel, job, &job.cell.model.source, job.input.frames.max(1))?;
+    let mut loaded = prepare(channel, job, host_peak, &job.cell.model.source, job.input.frames.max(1))?;
     let cell = &mut loaded.cell;
     cell.replay(0)?;
-    let mut device_bytes = cell.session.device_used_bytes();
+    let mut device = cell.session.device_use();
     let first = outputs::taken(cell)?;
     channel.emit(EventKind::Frames {
         count: cell.feed.len() as u32,
@@ -157,7 +170,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
                 let (samples, seconds, settled) = cell.warm_up(job.warmup_s)?;
                 cell.look_at_outputs(0);
                 // Arenas only grow, and cells are warmed up one after the other: what is gone now is this cell's.
-                device_bytes = device_bytes.max(cell.session.device_used_bytes());
+                device = cell.session.device_use().or(device);
                 channel.emit(EventKind::Steady { samples, seconds, settled })?;
             }
             Command::Round { round, seconds, max_samples } => {
@@ -175,10 +188,10 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
                 let names = &loaded.model.info.metadata.names;
                 let checked = outputs::check(cell, &first, reference.as_deref(), names, &job.folder)?;
                 channel.emit(checked)?;
-                if let Some(placed) = placed(job, loaded) {
-                    channel.emit(placed)?;
+                for found in placed(job, loaded) {
+                    channel.emit(found)?;
                 }
-                channel.emit(EventKind::Finished { host_peak_bytes, device_bytes })?;
+                channel.emit(EventKind::Finished { host_peak_bytes, device })?;
                 return Ok(());
             }
         }
@@ -186,8 +199,8 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
     Err(Failure::new(FailureKind::Internal, "the parent closed the pipe before the end"))
 }
 
-/// Where the nodes run, counted in a session of its own after the timed one was given up.
-fn placed(job: &MeasureJob, loaded: Loaded) -> Option<EventKind> {
+/// Where the nodes run and what layers compute in, found in sessions of their own after the timed one was given up.
+fn placed(job: &MeasureJob, loaded: Loaded) -> Vec<EventKind> {
     let Loaded { mut cell, model, threads } = loaded;
     let count = cell.session.inputs().len();
     let inputs: Vec<Buffer> = (0..count).map(|index| Buffer::copy_of(&cell.session.input(0, index))).collect();
@@ -199,11 +212,19 @@ fn placed(job: &MeasureJob, loaded: Loaded) -> Option<EventKind> {
     };
     let scratch = Some(job.folder.clone());
     let spec = SessionSpec { slots: 1, scratch, ..session_spec(&job.cell, &model, threads) };
-    match backend(job.cell.backend).placement(&spec, &mut fill) {
-        Ok(None) => None,
-        Ok(placement) => Some(EventKind::Placed { placement, problem: None }),
-        Err(error) => Some(EventKind::Placed { placement: None, problem: Some(error.to_string()) }),
+    let backend = backend(job.cell.backend);
+    let mut found = Vec::new();
+    match backend.placement(&spec, &mut fill) {
+        Ok(None) => {}
+        Ok(placement) => found.push(EventKind::Placed { placement, problem: None }),
+        Err(error) => found.push(EventKind::Placed { placement: None, problem: Some(error.to_string()) }),
     }
+    match backend.layers(&spec, &mut fill) {
+        Ok(None) => {}
+        Ok(layers) => found.push(EventKind::Layers { layers, problem: None }),
+        Err(error) => found.push(EventKind::Layers { layers: None, problem: Some(error.to_string()) }),
+    }
+    found
 }
 
 fn input_failure(message: String) -> Failure {
@@ -220,12 +241,19 @@ fn session_spec<'a>(cell: &CellSpec, model: &'a ModelFile, threads: u32) -> Sess
         slots: THROUGHPUT_SLOTS,
         runtime: cell.runtime.clone(),
         provider: cell.provider.clone(),
+        artifact: cell.artifact.clone(),
         ..SessionSpec::new(model)
     }
 }
 
 /// Opens the model and makes a session, in the time that is reported as `load_ms`.
-fn load(channel: &mut Channel, job: &MeasureJob, frames_of: &ModelSource, ring: RingWriter) -> Result<Loaded, Failure> {
+fn load(
+    channel: &mut Channel,
+    job: &MeasureJob,
+    host_peak: fn() -> Option<u64>,
+    frames_of: &ModelSource,
+    ring: RingWriter,
+) -> Result<Loaded, Failure> {
     let spec = &job.cell;
     let cpus = affinity::choose(spec.threads);
     let threads = spec.threads.unwrap_or(cpus.len() as u32);
@@ -253,6 +281,8 @@ fn load(channel: &mut Channel, job: &MeasureJob, frames_of: &ModelSource, ring: 
         model: Box::new(model.info.clone()),
         inputs: session.inputs().to_vec(),
         executed: session.executed(),
+        host_peak_bytes: host_peak(),
+        device: session.device_use(),
     })?;
     let (pipeline, feed) = pipeline(job, frames_of, &*session)?;
     let cell = Cell::new(session, pipeline, feed, spec.batch as usize, ring);

@@ -1,7 +1,8 @@
 //! Differences that must be seen, and those that must not.
 
 use prony_types::{
-    BackendRecord, InputRecord, MemoryRecord, ModelRecord, Phases, Precision, PrecisionRecord, SampleNote, StageStats,
+    BackendName, CellSpec, InputRecord, ModelRecord, ModelSource, ModelSpec, Precision, PrecisionRecord, SceneKind,
+    StageStats,
 };
 use proptest::prelude::*;
 
@@ -23,40 +24,24 @@ pub(crate) fn cell(id: &str, p50: f64) -> CellRecord {
         max: p50 * 2.0,
         ci95: Some([p50 * 0.99, p50 * 1.01]),
     };
+    let source = ModelSource::Builtin(SceneKind::Rgb);
+    let model = ModelSpec { name: "m".into(), source, sha256: "1".into() };
+    let pending = CellRecord::pending(&CellSpec::new(model, BackendName::Rten, Precision::Fp32), 1);
     CellRecord {
         id: id.into(),
         slug: id.into(),
-        model: ModelRecord {
-            name: "m".into(),
-            sha256: "1".into(),
-            task: None,
-            input: Some("1x3x320x320".into()),
-            head: Some("dense".into()),
-            info: None,
-        },
-        backend: BackendRecord { name: "rten".into(), ..BackendRecord::default() },
+        model: ModelRecord { input: Some("1x3x320x320".into()), head: Some("dense".into()), ..pending.model },
         precision: PrecisionRecord { requested: Precision::Fp32, executed: Some("fp32".into()) },
-        artifact: None,
-        batch: 1,
         status: CellStatus::Completed,
-        reason: None,
-        attempt: 1,
         verdict: Some(Verdict::Valid),
-        verdict_reasons: Vec::new(),
         latency_ms: [(Stage::Total, stats)].into(),
-        phases: Phases::default(),
         throughput_fps: Some(1_000.0 / p50),
-        in_flight: None,
-        load_ms: None,
-        memory: MemoryRecord::default(),
         agreement: Some(prony_types::Agreement {
             reference: "fp32 on ort-cpu".into(),
             boxes: None,
             scores: None,
             matched_boxes: Some(1.0),
         }),
-        placement: None,
-        agreement_absent: None,
         input: Some(InputRecord {
             source: "scenes".into(),
             frames: 32,
@@ -66,13 +51,7 @@ pub(crate) fn cell(id: &str, p50: f64) -> CellRecord {
             decode_ms: None,
             skipped: Vec::new(),
         }),
-        detections_per_frame: None,
-        temp_c: None,
-        histogram: None,
-        timeline: Vec::new(),
-        round_p50_ms: Vec::new(),
-        samples: SampleNote::default(),
-        thumbnails: Vec::new(),
+        ..pending
     }
 }
 

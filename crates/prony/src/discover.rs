@@ -45,7 +45,7 @@ pub(crate) fn discover_for(
 ) -> anyhow::Result<Found> {
     let names: Vec<RuntimeName> = match prony_backend::needs(backend) {
         None => return Ok(Found::default()),
-        Some((name, _)) if matches!(backend, BackendName::OrtCuda | BackendName::OrtTensorrt) => {
+        Some((name, _)) if backend.on_gpu() => {
             vec![name, RuntimeName::Cuda]
         }
         Some((name, _)) => vec![name],

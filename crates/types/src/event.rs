@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Agreement, BackendRecord, GpuRecord, ModelInfo, PlacementRecord, TensorSpec, Thumbnail};
+use crate::{
+    Agreement, ArtifactSpec, BackendRecord, BuildProgress, DeviceUse, GpuRecord, LayersRecord, ModelInfo,
+    PlacementRecord, TensorSpec, Thumbnail,
+};
 
 /// Something that happened in a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +44,12 @@ pub enum EventKind {
         inputs: Vec<TensorSpec>,
         /// Arithmetic that is really executed, proved by the session.
         executed: String,
+        /// Highest resident memory of the process while it was loaded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host_peak_bytes: Option<u64>,
+        /// Device memory when it was loaded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<DeviceUse>,
     },
     /// The first frame went through.
     Cold {
@@ -118,6 +127,31 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
     },
+    /// What the layers of the engine compute in, found in a pass of its own.
+    Layers {
+        /// The count; absent where it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        layers: Option<LayersRecord>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
+    /// An artifact is being made.
+    Building(BuildProgress),
+    /// The artifact is there.
+    Prepared {
+        /// Its file and hash.
+        artifact: ArtifactSpec,
+        /// How long it took to build, now or when it was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        build_ms: Option<f64>,
+        /// Why it was built although there was one like it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rebuilt_because: Option<String>,
+        /// What else was decided and should be known.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
+    },
     /// A library was opened and said what it is.
     Discovered {
         /// Its version.
@@ -143,7 +177,7 @@ pub enum EventKind {
         host_peak_bytes: u64,
         /// Device memory that it had taken when it was warm.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        device_bytes: Option<u64>,
+        device: Option<DeviceUse>,
     },
     /// The last event of a worker that could not.
     Failed {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellSpec, InputSpec, ModelSource, PostSpec, RuntimeName};
+use crate::{CellSpec, InputSpec, ModelSource, PostSpec, PrepareJob, RuntimeName};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
-pub const WORKER_PROTOCOL: u32 = 2;
+pub const WORKER_PROTOCOL: u32 = 3;
 
 /// The first line on a worker's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub const WORKER_PROTOCOL: u32 = 2;
 pub enum Job {
     /// Open a library and say what it is.
     Discover(DiscoverJob),
+    /// Make an artifact, or find it in the cache.
+    Prepare(PrepareJob),
     /// Run a model in fp32 and keep its outputs.
     Reference(ReferenceJob),
     /// Load a cell and time it in rounds.

@@ -4,6 +4,7 @@
 //! It holds data and the few laws that belong to the data; it does no I/O and depends on serde alone.
 
 mod detection;
+mod engine;
 mod environment;
 mod event;
 mod image;
@@ -15,6 +16,10 @@ mod tensor;
 mod verdict;
 
 pub use detection::{Detection, GroundTruth};
+pub use engine::{
+    ArtifactSpec, BuildProgress, CalibrationMethod, CalibrationSpec, DeviceUse, EngineSpec, LayerShare, LayerTime,
+    LayersRecord, PrepareJob, ProfileShape, TacticSources, Violation,
+};
 pub use environment::{Check, CpuRecord, Environment, GpuRecord, Outcome, PythonPackage, RuntimeRecord, RuntimeState};
 pub use event::{Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
@@ -24,10 +29,10 @@ pub use plan::{
     Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec, UnknownName,
 };
 pub use record::{
-    Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ExitCode, Gate, Histogram,
-    InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases, PlacementRecord,
-    PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sitting,
-    StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
+    Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, Equivalent, ExitCode, Gate,
+    Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases,
+    PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA,
+    SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
 };
 pub use sample::{Sample, Stage, Telemetry};
 pub use tensor::{DType, Dim, Metadata, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};

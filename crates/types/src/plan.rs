@@ -1,10 +1,13 @@
 //! What was asked: the cells, the input, the budget.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::{ArtifactSpec, EngineSpec};
 
 /// A name that is not one of the known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +66,7 @@ macro_rules! vocabulary {
         }
     };
 }
+pub(crate) use vocabulary;
 
 vocabulary! {
     /// What executes a model.
@@ -79,6 +83,17 @@ vocabulary! {
         OrtOpenvino = "ort-openvino",
         /// OpenVINO through its own library.
         Openvino = "openvino",
+        /// TensorRT through its own library.
+        Tensorrt = "tensorrt",
+        /// TensorRT's own benchmark, as a program.
+        Trtexec = "trtexec",
+    }
+}
+
+impl BackendName {
+    /// Whether it executes on an NVIDIA GPU.
+    pub const fn on_gpu(self) -> bool {
+        matches!(self, BackendName::OrtCuda | BackendName::OrtTensorrt | BackendName::Tensorrt | BackendName::Trtexec)
     }
 }
 
@@ -134,12 +149,20 @@ pub struct RuntimeSpec {
     /// Folders with libraries that it needs and that the loader may not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub search: Vec<PathBuf>,
+    /// Libraries that belong to it: TensorRT's parser and plugins.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub companions: BTreeMap<RuntimeName, PathBuf>,
 }
 
 impl RuntimeSpec {
     /// A library that the loader can complete by itself.
     pub fn new(library: impl Into<PathBuf>, version: impl Into<String>) -> RuntimeSpec {
-        RuntimeSpec { library: library.into(), version: version.into(), search: Vec::new() }
+        RuntimeSpec {
+            library: library.into(),
+            version: version.into(),
+            search: Vec::new(),
+            companions: BTreeMap::new(),
+        }
     }
 }
 
@@ -170,6 +193,11 @@ pub struct ProviderSpec {
     /// Calibration table for int8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trt_int8_table: Option<PathBuf>,
+    /// Plugin libraries of the user's own for TensorRT.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trt_plugins: Vec<PathBuf>,
+    /// Tries an engine although it was built for something else.
+    pub force_engine: bool,
     /// OpenVINO's name of the device, e.g. `CPU`, `GPU.0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub openvino_device: Option<String>,
@@ -279,6 +307,12 @@ pub struct CellSpec {
     /// What its provider is told.
     #[serde(default)]
     pub provider: ProviderSpec,
+    /// The engine to build from the model, where the backend runs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineSpec>,
+    /// What really runs, where that is not the model's own file; known once it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactSpec>,
     /// Whether the user asked for this backend and precision by name (then "cannot run here" is a failure).
     pub named: bool,
 }
@@ -298,6 +332,8 @@ impl CellSpec {
             threads: None,
             runtime: None,
             provider: ProviderSpec::default(),
+            engine: None,
+            artifact: None,
             named: false,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellSpec, Difference, Environment, ModelInfo, Plan, Precision, Stage, Verdict};
+use crate::{CellSpec, Difference, Environment, LayersRecord, ModelInfo, Plan, Precision, Stage, Verdict};
 
 /// Version of the format of `report.json`. Readers refuse others.
 pub const SCHEMA: &str = "prony.run/1";
@@ -218,9 +218,18 @@ pub struct CellRecord {
     /// Memory of the worker.
     #[serde(default)]
     pub memory: MemoryRecord,
+    /// Time it took to build the artifact, now or when it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_ms: Option<f64>,
     /// Where the nodes of the graph ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementRecord>,
+    /// What the layers of the engine compute in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<LayersRecord>,
+    /// What another tool would call these figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equivalents: Vec<Equivalent>,
     /// Outputs against a reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
@@ -286,7 +295,10 @@ impl CellRecord {
             in_flight: None,
             load_ms: None,
             memory: MemoryRecord::default(),
+            build_ms: None,
             placement: None,
+            layers: None,
+            equivalents: Vec::new(),
             agreement: None,
             agreement_absent: None,
             input: None,
@@ -434,6 +446,25 @@ pub struct ArtifactRecord {
     pub path: Option<String>,
     /// Whether it was made earlier.
     pub from_cache: bool,
+    /// Why it was made anew although there was one like it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuilt_because: Option<String>,
+    /// What else was decided in making it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// The same measurement by another tool's definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Equivalent {
+    /// The tool and its versions, e.g. `trtexec 10.x`.
+    pub tool: String,
+    /// What it calls latency, in words.
+    pub definition: String,
+    /// Median.
+    pub latency_ms: f64,
+    /// Calls a second.
+    pub throughput_qps: f64,
 }
 
 /// Statistics by stage; a stage that does not exist is absent.
@@ -505,6 +536,18 @@ pub struct MemoryRecord {
     /// Highest device memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_peak_mib: Option<f64>,
+    /// Highest sum that went through our own allocator on the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocator_peak_mib: Option<f64>,
+    /// Device memory of the process as the driver counts it, context and kernels included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_mib: Option<f64>,
+    /// Highest resident memory of the worker while it loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_host_peak_mib: Option<f64>,
+    /// Device memory that was gone once it had loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_device_mib: Option<f64>,
     /// Whether host and device share their memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unified: Option<bool>,

@@ -3,7 +3,7 @@
 use std::mem::ManuallyDrop;
 
 use ort::memory::{AllocationDevice, AllocatorType, MemoryInfo, MemoryType};
-use prony_types::{BackendRecord, DType, TensorData, TensorSpec, TensorView};
+use prony_types::{BackendRecord, DType, DeviceUse, TensorData, TensorSpec, TensorView};
 
 use super::host::Parts;
 use super::raw::{self, Binding, Model, Value};
@@ -242,7 +242,7 @@ impl Session for CudaSession {
         TensorView { name: &self.output_names[index], shape: &output.shape, data: output.data() }
     }
 
-    fn device_used_bytes(&self) -> Option<u64> {
-        self.device.used_bytes()
+    fn device_use(&self) -> Option<DeviceUse> {
+        Some(DeviceUse { taken_bytes: self.device.used_bytes(), ..DeviceUse::default() })
     }
 }

@@ -14,7 +14,7 @@ pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<Runti
     let usable = copies.iter().find(|copy| copy.state == RuntimeState::Ready && usable(copy, provider));
     match usable.and_then(|copy| spec(copy)) {
         Some(spec) => gpu_for(found, backend).map(|()| {
-            let on_gpu = matches!(backend, BackendName::OrtCuda | BackendName::OrtTensorrt);
+            let on_gpu = backend.on_gpu();
             Some(RuntimeSpec { search: if on_gpu { found.search.clone() } else { Vec::new() }, ..spec })
         }),
         // Without a GPU, what the provider lacks beside it is of no interest.
@@ -85,7 +85,7 @@ fn complaint(found: &Found, backend: BackendName, copies: &[&RuntimeRecord]) -> 
 
 /// The NVIDIA providers load without a GPU, and fail at the first session.
 fn gpu_for(found: &Found, backend: BackendName) -> Result<(), String> {
-    if !matches!(backend, BackendName::OrtCuda | BackendName::OrtTensorrt) || !found.gpus.is_empty() {
+    if !backend.on_gpu() || !found.gpus.is_empty() {
         return Ok(());
     }
     let driver = found.runtimes.iter().find(|record| record.name == RuntimeName::Cuda);

@@ -184,7 +184,7 @@ impl Matrix<'_> {
 
 /// Whether the device is there at all.
 fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<(), String> {
-    let on_gpu = matches!(name, BackendName::OrtCuda | BackendName::OrtTensorrt);
+    let on_gpu = name.on_gpu();
     let devices = if on_gpu { machine.gpus } else { 1 };
     if device < devices {
         return Ok(());

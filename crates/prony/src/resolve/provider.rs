@@ -59,6 +59,8 @@ pub(super) fn provider(
         trt_timing_cache: options.trt_timing_cache.clone().or(own_cache),
         trt_profile,
         trt_int8_table: options.trt_int8_table.clone(),
+        trt_plugins: Vec::new(),
+        force_engine: false,
         openvino_device: options.openvino_device.clone(),
     })
 }

@@ -3,8 +3,8 @@
 
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
-    ArtifactRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, EventKind, InputRecord, MemoryRecord, ModelInfo,
-    ModelSource, OutputCheck, Phase, Phases, Precision, Sample, SampleNote, Stage, Telemetry,
+    ArtifactRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EventKind, InputRecord, MemoryRecord,
+    ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample, SampleNote, Stage, Telemetry,
 };
 
 /// A cell in the making.
@@ -16,6 +16,7 @@ pub(crate) struct CellFold {
     pub(crate) telemetry: Vec<Telemetry>,
     check: Option<OutputCheck>,
     placement_problem: Option<String>,
+    layers_problem: Option<String>,
     settled: bool,
     pub(crate) lost: u64,
 }
@@ -29,6 +30,7 @@ impl CellFold {
             telemetry: Vec::new(),
             check: None,
             placement_problem: None,
+            layers_problem: None,
             settled: true,
             lost: 0,
         }
@@ -44,6 +46,7 @@ impl CellFold {
             telemetry: Vec::new(),
             check: None,
             placement_problem: None,
+            layers_problem: None,
             settled: true,
             lost: 0,
         }
@@ -57,8 +60,9 @@ impl CellFold {
             | EventKind::RoundDone { .. }
             | EventKind::Failed { .. }
             | EventKind::Discovered { .. }
-            | EventKind::Referenced { .. } => {}
-            EventKind::Loaded { load_ms, backend, model, inputs, executed } => {
+            | EventKind::Referenced { .. }
+            | EventKind::Building(_) => {}
+            EventKind::Loaded { load_ms, backend, model, inputs, executed, host_peak_bytes, device } => {
                 record.load_ms = Some(*load_ms);
                 record.backend = backend.clone();
                 record.precision.executed = Some(executed.clone());
@@ -67,14 +71,9 @@ impl CellFold {
                 record.model.input = inputs
                     .first()
                     .map(|input| input.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x"));
-                record.artifact = Some(ArtifactRecord {
-                    sha256: spec.model.sha256.clone(),
-                    path: match &spec.model.source {
-                        ModelSource::Builtin(_) => None,
-                        ModelSource::File(path) => Some(path.display().to_string()),
-                    },
-                    from_cache: false,
-                });
+                record.artifact.get_or_insert_with(|| itself(spec));
+                record.memory.load_host_peak_mib = host_peak_bytes.map(mib);
+                record.memory.load_device_mib = device.as_ref().and_then(|device| device.taken_bytes).map(mib);
             }
             EventKind::Cold { total_ms, head, .. } => {
                 record.phases.cold_ms = Some(*total_ms);
@@ -114,9 +113,24 @@ impl CellFold {
                 record.placement.clone_from(placement);
                 self.placement_problem.clone_from(problem);
             }
-            EventKind::Finished { host_peak_bytes, device_bytes } => {
-                let limit = spec.provider.gpu_mem_limit_bytes.filter(|_| device_bytes.is_some());
-                record.memory = memory(*host_peak_bytes, *device_bytes, limit);
+            EventKind::Layers { layers, problem } => {
+                record.layers.clone_from(layers);
+                self.layers_problem.clone_from(problem);
+            }
+            EventKind::Prepared { artifact, build_ms, rebuilt_because, notes } => {
+                record.build_ms = *build_ms;
+                record.artifact = Some(ArtifactRecord {
+                    sha256: artifact.sha256.clone(),
+                    path: Some(artifact.path.display().to_string()),
+                    from_cache: artifact.from_cache,
+                    rebuilt_because: rebuilt_because.clone(),
+                    notes: notes.clone(),
+                });
+            }
+            EventKind::Finished { host_peak_bytes, device } => {
+                let limit = spec.provider.gpu_mem_limit_bytes.filter(|_| device.is_some());
+                let at_load = std::mem::take(&mut record.memory);
+                record.memory = memory(*host_peak_bytes, device.as_ref(), limit, &at_load);
             }
         }
     }
@@ -202,23 +216,56 @@ fn bounding_precision(record: &CellRecord) -> Precision {
     }
 }
 
-/// Memory at the end, against its limit. The device's is what went away on it since the worker began.
-fn memory(host_peak_bytes: u64, device_bytes: Option<u64>, limit_bytes: Option<u64>) -> MemoryRecord {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let over = device_bytes.zip(limit_bytes).filter(|(used, limit)| used > limit);
+/// The model's own file, for backends that run it as it is.
+fn itself(spec: &CellSpec) -> ArtifactRecord {
+    ArtifactRecord {
+        sha256: spec.model.sha256.clone(),
+        path: match &spec.model.source {
+            ModelSource::Builtin(_) => None,
+            ModelSource::File(path) => Some(path.display().to_string()),
+        },
+        from_cache: false,
+        rebuilt_because: None,
+        notes: Vec::new(),
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Memory at the end, against its limit. Where our own allocator keeps the limit, its count is held against it; elsewhere
+/// what went away on the device since the worker began.
+fn memory(
+    host_peak_bytes: u64,
+    device: Option<&DeviceUse>,
+    limit_bytes: Option<u64>,
+    at_load: &MemoryRecord,
+) -> MemoryRecord {
+    let taken = device.and_then(|device| device.taken_bytes);
+    let allocator = device.and_then(|device| device.allocator_peak_bytes);
+    let hard = device.is_some_and(|device| device.hard_limit);
+    let counted = if hard { allocator } else { taken };
+    let over = counted.zip(limit_bytes).filter(|(used, limit)| used > limit);
+    let over = over.map(|(used, limit)| {
+        format!("{:.0} MiB of GPU memory were taken, the limit is {:.0} MiB", mib(used), mib(limit))
+    });
+    let refused = device.iter().flat_map(|device| &device.violations).map(|violation| {
+        let (asked, held) = (mib(violation.asked_bytes), mib(violation.held_bytes));
+        format!("{asked:.1} MiB were asked for while {held:.1} MiB were held, at {:.3} s", violation.t_ns as f64 / 1e9)
+    });
+    let violations: Vec<String> = over.into_iter().chain(refused).collect();
     MemoryRecord {
         host_peak_mib: (host_peak_bytes > 0).then(|| mib(host_peak_bytes)),
-        device_peak_mib: device_bytes.map(mib),
+        device_peak_mib: taken.map(mib),
+        allocator_peak_mib: allocator.map(mib),
+        process_mib: device.and_then(|device| device.process_bytes).map(mib),
         limit_mib: limit_bytes.map(mib),
-        // The provider's arena keeps to it; contexts, kernels and workspaces are beyond its reach.
-        limit_type: limit_bytes.map(|_| "soft".to_owned()),
-        within_limit: limit_bytes.map(|_| over.is_none()),
-        violations: over
-            .map(|(used, limit)| {
-                format!("{:.0} MiB of GPU memory were taken, the limit is {:.0} MiB", mib(used), mib(limit))
-            })
-            .into_iter()
-            .collect(),
-        unified: None,
+        // A provider's arena keeps to it; contexts, kernels and workspaces are beyond its reach.
+        limit_type: limit_bytes.map(|_| if hard { "hard" } else { "soft" }.to_owned()),
+        within_limit: limit_bytes.map(|_| violations.is_empty()),
+        violations,
+        unified: device.map(|device| device.unified).filter(|&unified| unified),
+        ..at_load.clone()
     }
 }

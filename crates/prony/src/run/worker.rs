@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use prony_bench::{RingReader, Shared};
 use prony_types::{
-    BackendName, Command as Order, Event, Fault, Job, MeasureJob, Precision, ReferenceJob, Sample, Telemetry,
+    Command as Order, Event, Fault, Job, MeasureJob, Precision, PrepareJob, ReferenceJob, Sample, Telemetry,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -51,6 +51,7 @@ impl Worker {
                 Job::Measure(MeasureJob { ring_fd: shared.raw_fd(), fault: injected_fault(&job.cell.id), ..job })
             }
             Job::Reference(job) => Job::Reference(ReferenceJob { ring_fd: shared.raw_fd(), ..job }),
+            Job::Prepare(job) => Job::Prepare(PrepareJob { ring_fd: shared.raw_fd(), ..job }),
             Job::Discover(job) => Job::Discover(job),
         };
         let log = File::options().create(true).append(true).open(log)?;
@@ -157,6 +158,7 @@ fn search(job: &Job) -> &[PathBuf] {
     let runtime = match job {
         Job::Measure(job) => job.cell.runtime.as_ref(),
         Job::Reference(job) => job.cell.runtime.as_ref(),
+        Job::Prepare(job) => Some(&job.runtime),
         Job::Discover(_) => None,
     };
     runtime.map(|runtime| runtime.search.as_slice()).unwrap_or_default()
@@ -165,7 +167,7 @@ fn search(job: &Job) -> &[PathBuf] {
 /// fp32 is fp32: where it was not asked for, the driver is told to keep TF32 out of every library's products.
 fn without_tf32(job: &Job) -> Option<(&'static str, &'static str)> {
     let Job::Measure(job) = job else { return None };
-    let on_gpu = matches!(job.cell.backend, BackendName::OrtCuda | BackendName::OrtTensorrt);
+    let on_gpu = job.cell.backend.on_gpu();
     (on_gpu && job.cell.precision != Precision::Tf32).then_some(prony_backend::NO_TF32)
 }
 
