@@ -19,16 +19,17 @@ pub fn redact(record: &mut RunRecord) {
         }
         runtime_paths(&mut cell.runtime).into_iter().for_each(|path| *path = bare(path));
         provider_paths(&mut cell.provider).into_iter().for_each(|path| *path = bare(path));
+        cell.artifact.iter_mut().for_each(|artifact| artifact.path = bare(&artifact.path));
+        if let Some(calibration) = cell.engine.as_mut().and_then(|engine| engine.calibration.as_mut()) {
+            bare_source(&mut calibration.source);
+        }
     }
     let reference = &mut record.plan.reference;
     if let Some(ModelSource::File(path)) = reference.model.as_mut().map(|model| &mut model.source) {
         *path = bare(path);
     }
     runtime_paths(&mut reference.runtime).into_iter().for_each(|path| *path = bare(path));
-    match &mut record.plan.input.source {
-        SourceSpec::Dir(path) | SourceSpec::Tensor(path) => *path = bare(path),
-        SourceSpec::Scenes => {}
-    }
+    bare_source(&mut record.plan.input.source);
     for cell in &mut record.cells {
         let artifact = cell.artifact.as_mut().and_then(|a| a.path.as_mut());
         for path in artifact.into_iter().chain(&mut cell.backend.library) {
@@ -55,12 +56,20 @@ pub fn redact(record: &mut RunRecord) {
 }
 
 fn runtime_paths(runtime: &mut Option<RuntimeSpec>) -> Vec<&mut PathBuf> {
-    runtime.iter_mut().flat_map(|runtime| std::iter::once(&mut runtime.library).chain(&mut runtime.search)).collect()
+    let Some(RuntimeSpec { library, search, companions, .. }) = runtime else { return Vec::new() };
+    std::iter::once(library).chain(search).chain(companions.values_mut()).collect()
+}
+
+fn bare_source(source: &mut SourceSpec) {
+    match source {
+        SourceSpec::Dir(path) | SourceSpec::Tensor(path) => *path = bare(path),
+        SourceSpec::Scenes => {}
+    }
 }
 
 fn provider_paths(provider: &mut ProviderSpec) -> Vec<&mut PathBuf> {
     let caches = provider.trt_engine_cache.iter_mut().chain(&mut provider.trt_timing_cache);
-    caches.chain(&mut provider.trt_int8_table).collect()
+    caches.chain(&mut provider.trt_int8_table).chain(&mut provider.trt_plugins).collect()
 }
 
 /// Paths that the record holds as such. Inside sentences they may contain spaces, so they are looked for as a whole.
@@ -104,6 +113,10 @@ fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
         all.extend(&mut cell.reason);
         all.extend(&mut cell.agreement_absent);
         all.extend(&mut cell.backend.settings);
+        if let Some(artifact) = &mut cell.artifact {
+            all.extend(&mut artifact.rebuilt_because);
+            all.extend(&mut artifact.notes);
+        }
         all.extend(&mut cell.verdict_reasons);
         all.extend(&mut cell.memory.violations);
         all.extend(cell.thumbnails.iter_mut().map(|t| &mut t.caption));

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use prony_types::{
-    Agreement, ArtifactRecord, BackendName, BackendRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, Check,
-    Comparison, CpuRecord, Difference, Environment, HeadChoice, InputRecord, InputSpec, LatencyRecord, MemoryRecord,
-    MemorySafety, MethodRecord, ModelRecord, ModelSpec, Outcome, Phases, Plan, PostSpec, Precision, PrecisionRecord,
-    ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName, RuntimeRecord, RuntimeSpec,
-    RuntimeState, SCHEMA, SampleNote, Thumbnail, Verdict,
+    Agreement, ArtifactRecord, ArtifactSpec, BackendName, BackendRecord, BudgetSpec, CalibrationMethod,
+    CalibrationSpec, CellRecord, CellSpec, CellStatus, Check, Comparison, CpuRecord, Difference, EngineSpec,
+    Environment, InputRecord, InputSpec, MemoryRecord, MemorySafety, MethodRecord, ModelSpec, Outcome, Plan, PostSpec,
+    Precision, ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName, RuntimeRecord,
+    RuntimeSpec, RuntimeState, SCHEMA, Thumbnail, Verdict,
 };
 
 use super::*;
@@ -15,22 +15,32 @@ use super::*;
 /// A record with a path or the host's name wherever one can be.
 pub(crate) fn record() -> RunRecord {
     let model = PathBuf::from("/home/ann/my models/yolo.onnx");
+    let model = ModelSpec { name: "yolo".into(), source: ModelSource::File(model), sha256: "ab".into() };
     let spec = CellSpec {
-        id: "yolo:rten:fp32".into(),
-        model: ModelSpec { name: "yolo".into(), source: ModelSource::File(model), sha256: "ab".into() },
-        backend: BackendName::Rten,
-        precision: Precision::Fp32,
         imgsz: Some([320, 320]),
-        head: HeadChoice::Auto,
-        batch: 1,
-        device: 0,
         threads: Some(2),
         runtime: Some(RuntimeSpec {
             search: vec!["/home/ann/venv/nvidia/cu13/lib".into()],
+            companions: [(RuntimeName::Nvonnxparser, "/home/ann/lib/libnvonnxparser.so.10".into())].into(),
             ..RuntimeSpec::new("/home/ann/.local/lib/libonnxruntime.so", "1.31.1")
         }),
-        provider: ProviderSpec { trt_engine_cache: Some("/home/ann/engines".into()), ..ProviderSpec::default() },
+        provider: ProviderSpec {
+            trt_engine_cache: Some("/home/ann/engines".into()),
+            trt_plugins: vec!["/home/ann/plugin.so".into()],
+            ..ProviderSpec::default()
+        },
+        engine: Some(EngineSpec {
+            calibration: Some(CalibrationSpec {
+                method: CalibrationMethod::Entropy,
+                source: SourceSpec::Dir("/data/ann's pics".into()),
+                frames: 64,
+                seed: 7,
+            }),
+            ..EngineSpec::new(Precision::Int8)
+        }),
+        artifact: Some(ArtifactSpec { path: "/home/ann/cache/x.engine".into(), sha256: "ab".into(), from_cache: true }),
         named: true,
+        ..CellSpec::new(model, BackendName::Rten, Precision::Fp32)
     };
     let budget = BudgetSpec { warmup_s: None, duration_s: Some(8.0), samples: None, limit_s: 60.0, timeout_s: 60.0 };
     let word = String::from;
@@ -94,7 +104,7 @@ pub(crate) fn record() -> RunRecord {
         },
         plan: Plan {
             name: "bench".into(),
-            cells: vec![spec],
+            cells: vec![spec.clone()],
             input: InputSpec { source: SourceSpec::Dir("/data/ann's pics/".into()), seed: 7, frames: 32 },
             post: PostSpec { conf: 0.25, iou: 0.45, max_det: 300 },
             budget,
@@ -102,7 +112,7 @@ pub(crate) fn record() -> RunRecord {
             reference: ReferenceSpec::default(),
             strict: false,
         },
-        cells: vec![cell()],
+        cells: vec![cell(&spec)],
         comparisons: vec![Comparison {
             cell: "a".into(),
             against: "b".into(),
@@ -121,41 +131,26 @@ pub(crate) fn record() -> RunRecord {
     }
 }
 
-fn cell() -> CellRecord {
+fn cell(spec: &CellSpec) -> CellRecord {
     CellRecord {
-        id: "yolo:rten:fp32".into(),
-        slug: "yolo_rten_fp32".into(),
-        model: ModelRecord {
-            name: "yolo".into(),
-            sha256: "ab".into(),
-            task: None,
-            input: None,
-            head: None,
-            info: None,
-        },
         backend: BackendRecord {
             name: "rten".into(),
             library: Some("/home/ann/.local/lib/libonnxruntime.so".into()),
             threads: Some(2),
             ..BackendRecord::default()
         },
-        precision: PrecisionRecord { requested: Precision::Fp32, executed: Some("fp32".into()) },
         artifact: Some(ArtifactRecord {
             sha256: "ab".into(),
             path: Some("/home/ann/my models/yolo.onnx".into()),
             from_cache: false,
+            rebuilt_because: Some("/home/ann/cache/x.engine was cut short".into()),
+            notes: vec!["timing cache at /home/ann/cache/timing".into()],
         }),
-        batch: 1,
         status: CellStatus::Failed,
         reason: Some("cannot load '/home/ann/my models/yolo.onnx': 3/4 of it is missing".into()),
-        attempt: 1,
         verdict: Some(Verdict::Unstable),
         verdict_reasons: vec!["log at file:/var/run/w.log on ann-box, not ann-box2".into()],
-        latency_ms: LatencyRecord::new(),
-        phases: Phases::default(),
         throughput_fps: Some(171.25),
-        in_flight: None,
-        load_ms: None,
         memory: MemoryRecord { violations: vec!["/dev/shm/x".into()], ..MemoryRecord::default() },
         agreement: Some(Agreement {
             reference: "first call of ~/ref.bin".into(),
@@ -163,8 +158,6 @@ fn cell() -> CellRecord {
             scores: None,
             matched_boxes: None,
         }),
-        placement: None,
-        agreement_absent: None,
         input: Some(InputRecord {
             source: "images of /data/ann's pics".into(),
             frames: 1,
@@ -174,13 +167,9 @@ fn cell() -> CellRecord {
             decode_ms: None,
             skipped: vec!["/data/ann's pics/a b.jpg: broken".into()],
         }),
-        detections_per_frame: None,
-        temp_c: None,
-        histogram: None,
-        timeline: Vec::new(),
         round_p50_ms: vec![1.0],
-        samples: SampleNote::default(),
         thumbnails: vec![Thumbnail { file: "0.png".into(), caption: "/data/ann's pics/c.jpg".into() }],
+        ..CellRecord::pending(spec, 1)
     }
 }
 
@@ -237,6 +226,8 @@ fn no_other_fact_changes() {
     after.plan.cells[0].model.source = before.plan.cells[0].model.source.clone();
     after.plan.cells[0].runtime.clone_from(&before.plan.cells[0].runtime);
     after.plan.cells[0].provider.clone_from(&before.plan.cells[0].provider);
+    after.plan.cells[0].engine.clone_from(&before.plan.cells[0].engine);
+    after.plan.cells[0].artifact.clone_from(&before.plan.cells[0].artifact);
     after.plan.input.source = before.plan.input.source.clone();
     after.comparisons[0].reason.clone_from(&before.comparisons[0].reason);
     after.recommendation[0].text.clone_from(&before.recommendation[0].text);
