@@ -21,6 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use allocator::{DeviceAllocator, GpuAllocator};
 pub use calibrator::{Calibration, Calibrator};
+pub(crate) use logger::Mark;
 pub use logger::{Logger, Severity};
 pub use output::{OutputAllocator, OutputMemory};
 pub use profiler::Profiler;

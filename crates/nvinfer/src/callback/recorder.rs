@@ -50,6 +50,11 @@ impl ErrorRecorder {
         errors.list.into_iter().map(|(code, text)| (code, text.to_string_lossy().into_owned())).collect()
     }
 
+    /// The texts of what was recorded, which stays.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        lock(&self.0.body.errors).list.iter().map(|(_, text)| text.to_string_lossy().into_owned()).collect()
+    }
+
     /// What a library of this family is given.
     pub(crate) fn object(&self, family: Family) -> *mut c_void {
         self.0.address(family)
