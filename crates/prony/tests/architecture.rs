@@ -13,7 +13,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prony-vision", &["prony-types"]),
     ("prony-source", &["prony-types"]),
     ("prony-nvinfer", &[]),
-    ("prony-backend", &["prony-types", "prony-model"]),
+    ("prony-backend", &["prony-types", "prony-model", "prony-nvinfer"]),
     ("prony-probe", &["prony-types"]),
     ("prony-bench", &["prony-types", "prony-judge", "prony-vision", "prony-source", "prony-backend"]),
     ("prony-store", &["prony-types"]),
