@@ -38,7 +38,10 @@ impl Backend for Tensorrt {
 
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
         if self.0 != BackendName::Tensorrt {
-            return Err(BackendError::Unsupported { backend: self.0.name(), what: "is a program, not a session".into() });
+            return Err(BackendError::Unsupported {
+                backend: self.0.name(),
+                what: "is a program, not a session".into(),
+            });
         }
         Ok(Box::new(open(spec, None)?))
     }
@@ -90,7 +93,7 @@ fn open(spec: &SessionSpec<'_>, profiler: Option<&Profiler>) -> Result<TrtSessio
         device: spec.device,
         limit: spec.provider.gpu_mem_limit_bytes,
         force: spec.provider.force_engine,
-        plan: &mut || Plan::of(spec.model, spec.artifact.as_ref()),
+        plan: &|| Plan::of(spec.model, spec.artifact.as_ref()),
     })?;
     let wish = Wish { batch: Some(spec.batch), imgsz: spec.imgsz, shapes: &spec.shapes };
     let wait = if spec.provider.blocking_wait { Wait::Block } else { Wait::Spin };

@@ -97,7 +97,7 @@ pub(crate) fn is_engine(path: &Path) -> bool {
 pub(crate) fn open(path: &Path) -> Result<(Bytes, String, EngineFile), ModelError> {
     let name = path.display().to_string();
     let unreadable = |reason| ModelError::Unreadable { path: path.to_owned(), reason };
-    let bytes = map(path).map_err(unreadable)?;
+    let bytes = map_file(path).map_err(unreadable)?;
     let mut engine = read(&name, &bytes)?;
     let sha256 = sha256_file(path).map_err(unreadable)?;
     engine.sidecar = Sidecar::beside(path)?;
@@ -109,7 +109,7 @@ pub(crate) fn open(path: &Path) -> Result<(Bytes, String, EngineFile), ModelErro
 
 /// A whole file as bytes that are read from the disk when they are looked at, and given back when they are dropped.
 #[expect(unsafe_code, reason = "a file as memory, so that a large engine is never held twice")]
-pub(crate) fn map(path: &Path) -> io::Result<Bytes> {
+pub fn map_file(path: &Path) -> io::Result<Bytes> {
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 {
         return Ok(Bytes::new());

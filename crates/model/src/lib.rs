@@ -10,6 +10,6 @@ mod literal;
 mod sidecar;
 
 pub use builtin::builtin;
-pub use engine::{EngineFile, PlanHeader, PlanVersion, sha256_file};
+pub use engine::{EngineFile, PlanHeader, PlanVersion, map_file, sha256_file};
 pub use file::{ModelError, ModelFile, sha256_hex};
 pub use sidecar::{ENGINE_SCHEMA, Sidecar, mismatch};

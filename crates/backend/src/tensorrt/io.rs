@@ -25,7 +25,18 @@ pub(super) struct Wish<'a> {
 
 /// TensorRT's names of layouts, by number. <https://docs.nvidia.com/deeplearning/tensorrt> calls them `TensorFormat`.
 const FORMATS: [&str; 13] = [
-    "LINEAR", "CHW2", "HWC8", "CHW4", "CHW16", "CHW32", "DHWC8", "CDHW32", "HWC", "DLA_LINEAR", "DLA_HWC4", "HWC16",
+    "LINEAR",
+    "CHW2",
+    "HWC8",
+    "CHW4",
+    "CHW16",
+    "CHW32",
+    "DHWC8",
+    "CDHW32",
+    "HWC",
+    "DLA_LINEAR",
+    "DLA_HWC4",
+    "HWC16",
     "DHWC",
 ];
 
@@ -93,12 +104,7 @@ pub(super) fn decide(
     Err(refusal.unwrap_or_else(|| unsupported("the engine has no profile".into())))
 }
 
-fn shape(
-    input: &IoTensor,
-    range: Option<&Range>,
-    wish: &Wish<'_>,
-    profile: usize,
-) -> Result<TensorSpec, BackendError> {
+fn shape(input: &IoTensor, range: Option<&Range>, wish: &Wish<'_>, profile: usize) -> Result<TensorSpec, BackendError> {
     let declared = info(input);
     let spec = match wish.shapes.iter().find(|(name, _)| *name == input.name) {
         Some((_, shape)) => given_shape(&declared, shape)?,
@@ -135,12 +141,7 @@ fn tuned(declared: &TensorInfo, range: Option<&Range>, wish: &Wish<'_>) -> Tenso
 }
 
 /// Holds a shape against a profile.
-fn within(
-    declared: &TensorInfo,
-    spec: TensorSpec,
-    range: &Range,
-    profile: usize,
-) -> Result<TensorSpec, BackendError> {
+fn within(declared: &TensorInfo, spec: TensorSpec, range: &Range, profile: usize) -> Result<TensorSpec, BackendError> {
     for (axis, ((&size, &min), &max)) in spec.shape.iter().zip(&range.min).zip(&range.max).enumerate() {
         if !i64::try_from(size).is_ok_and(|size| (min..=max).contains(&size)) {
             return Err(BackendError::Shape {
@@ -205,7 +206,10 @@ mod tests {
     #[test]
     fn a_fixed_size_is_not_overruled() {
         let error = decide(&[image(&[1, 3, 320, 320])], &[vec![None]], &wish(1, Some(640))).unwrap_err().to_string();
-        assert!(error.contains("images f32[1,3,320,320] does not take size 640 at axis 2; it is fixed at 320"), "{error}");
+        assert!(
+            error.contains("images f32[1,3,320,320] does not take size 640 at axis 2; it is fixed at 320"),
+            "{error}"
+        );
         let shapes = [("images".to_owned(), vec![1, 3, 320])];
         let wish = Wish { shapes: &shapes, ..wish(1, None) };
         let error = decide(&[image(&[1, 3, 320, 320])], &[vec![None]], &wish).unwrap_err().to_string();

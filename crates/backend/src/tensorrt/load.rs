@@ -23,7 +23,7 @@ pub(super) struct Ask<'a> {
     /// Tries it although it was built for something else.
     pub(super) force: bool,
     /// Maps the plan; asked for once everything else is there.
-    pub(super) plan: &'a mut dyn FnMut() -> Result<Plan, BackendError>,
+    pub(super) plan: &'a dyn Fn() -> Result<Plan, BackendError>,
 }
 
 /// An engine in memory, and where.
@@ -92,7 +92,7 @@ fn logger() -> &'static Logger {
 }
 
 /// Loads an engine.
-pub(super) fn load(ask: &mut Ask<'_>) -> Result<Loaded, BackendError> {
+pub(super) fn load(ask: &Ask<'_>) -> Result<Loaded, BackendError> {
     let impossible = |error: Error| unsupported(error.to_string());
     // Before anything of TensorRT: without a driver it crashes.
     let driver = Driver::open(None).map_err(impossible)?;
@@ -170,9 +170,11 @@ fn explain(error: &Error) -> String {
 /// A failure, put down to memory where memory was refused.
 pub(super) fn refusal(gpu: &Gpu, budget: &Budget, reason: String) -> BackendError {
     match budget.last_refusal() {
-        Some(why) => {
-            BackendError::Memory { backend: NAME, reason: format!("{why}; {reason}"), device: Box::new(usage(gpu, budget)) }
-        }
+        Some(why) => BackendError::Memory {
+            backend: NAME,
+            reason: format!("{why}; {reason}"),
+            device: Box::new(usage(gpu, budget)),
+        },
         None => BackendError::Load { backend: NAME, reason },
     }
 }
