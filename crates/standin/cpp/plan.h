@@ -1,4 +1,4 @@
-// The bytes of an engine: a mark, a length, lines of text, a checksum.
+// The bytes of an engine: a beginning as plans have it, a length, lines of text, a checksum.
 #pragma once
 
 #include <sstream>
@@ -42,13 +42,13 @@ struct Plan {
             }
         }
         const std::string text = out.str();
-        return std::string(MARK) + word(text.size()) + text + word(checksum(text));
+        return mark() + word(text.size()) + text + word(checksum(text));
     }
 
     /// Empty when read; otherwise what is wrong.
     std::string read(const std::string& bytes) {
-        const size_t head = std::strlen(MARK) + 8;
-        if (bytes.compare(0, std::strlen(MARK), MARK) != 0) return "Magic tag does not match: this is no engine";
+        const size_t head = mark().size() + 8;
+        if (bytes.compare(0, 4, mark(), 0, 4) != 0) return "Magic tag does not match: this is no engine";
         if (bytes.size() < head || bytes.size() != head + word(bytes, head - 8) + 8) {
             return "the serialized engine is truncated, it has " + std::to_string(bytes.size()) + " bytes";
         }
@@ -76,7 +76,13 @@ struct Plan {
     }
 
 private:
-    static constexpr const char* MARK = "standin\n";
+    /// As a plan begins, with the version where one has it from 8.6 on.
+    static std::string mark() {
+        std::string out("ftrt\0\0\0\0 stand-in plan  ", 24);
+        for (const auto& part : split(VERSION_TEXT, '.')) out += static_cast<char>(std::stoi(part));
+        out.resize(28);
+        return out;
+    }
 
     static void put(std::ostringstream& out, const char* kind, const TensorInfo& tensor) {
         out << kind << "\t" << tensor.name << "\t" << tensor.type << "\t" << joined(tensor.dims) << "\t";

@@ -62,6 +62,7 @@ pub(super) fn provider(
         trt_plugins: Vec::new(),
         force_engine: false,
         openvino_device: options.openvino_device.clone(),
+        blocking_wait: false,
     })
 }
 
