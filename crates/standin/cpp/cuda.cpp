@@ -84,7 +84,7 @@ EXPORT int cuGetErrorName(int error, const char** name) {
     switch (error) {
         case OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
         case CAPTURE_UNSUPPORTED: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; break;
-        default: *name = "CUDA_ERROR_UNKNOWN";
+        default: *name = nullptr; return INVALID_VALUE;
     }
     return SUCCESS;
 }
