@@ -9,6 +9,7 @@ mod buffer;
 mod cuda;
 mod error;
 mod fault;
+mod inspect;
 mod openvino;
 mod ort;
 mod precision;
@@ -25,6 +26,7 @@ use prony_types::{
 pub use buffer::Buffer;
 pub use error::BackendError;
 pub use fault::FaultySession;
+pub use inspect::inspect_engine;
 pub use ort::NO_TF32;
 pub use precision::precision_of;
 pub use session::{Session, SessionSpec, SlotInput, Timing};

@@ -41,6 +41,7 @@ pub(crate) mod tests {
     /// A file with weights and operators, and nothing else.
     pub(crate) fn model(weights: Option<DType>, operators: &[&str]) -> ModelInfo {
         ModelInfo {
+            format: prony_types::ModelFormat::Onnx,
             inputs: Vec::new(),
             outputs: Vec::new(),
             metadata: Default::default(),

@@ -36,7 +36,7 @@ impl Channel {
             }
             Job::Reference(reference) => self.cell.clone_from(&reference.cell.id),
             Job::Prepare(prepare) => self.cell.clone_from(&prepare.cell),
-            Job::Discover(_) => {}
+            Job::Discover(_) | Job::Inspect(_) => {}
         }
         Ok(job)
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_types::{
-    Affinity, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice, Job, MeasureJob, Metadata,
-    ModelSource, Phase, PrepareJob, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
+    Affinity, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice, InspectJob, Job, MeasureJob,
+    Metadata, ModelSource, ModelSpec, Phase, PrepareJob, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -70,6 +70,7 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
         Job::Measure(job) => measure(&mut channel, &job, host_peak),
         Job::Prepare(job) => prepare_artifact(&mut channel, &job),
         Job::Reference(job) => reference(&mut channel, job),
+        Job::Inspect(job) => inspect(&mut channel, &job),
         Job::Discover(job) => discover(&mut channel, &job),
     };
     match outcome {
@@ -93,6 +94,25 @@ fn discover(channel: &mut Channel, job: &DiscoverJob) -> Result<(), Failure> {
 fn prepare_artifact(_channel: &mut Channel, job: &PrepareJob) -> Result<(), Failure> {
     same_protocol(job.protocol)?;
     Err(Failure::new(FailureKind::Unsupported, "engines cannot be built yet"))
+}
+
+/// Opens an engine and says what is in it.
+fn inspect(channel: &mut Channel, job: &InspectJob) -> Result<(), Failure> {
+    same_protocol(job.protocol)?;
+    let mut model = open_as_planned(&job.model)?;
+    model.forget_bytes_on_disk();
+    let record = prony_backend::inspect_engine(&model, job)?;
+    Ok(channel.emit(EventKind::Inspected(Box::new(record)))?)
+}
+
+/// The model, if it is still the one that was planned for.
+fn open_as_planned(spec: &ModelSpec) -> Result<ModelFile, Failure> {
+    let model = prony_backend::open_model(&spec.source).map_err(|e| Failure::new(FailureKind::Model, e))?;
+    if model.sha256 != spec.sha256 {
+        let message = format!("{} changed on disk since the run was planned", spec.name);
+        return Err(Failure::new(FailureKind::Model, message));
+    }
+    Ok(model)
 }
 
 fn same_protocol(protocol: u32) -> Result<(), Failure> {
@@ -260,11 +280,7 @@ fn load(
     if let Err(reason) = affinity::pin(&cpus) {
         tracing::warn!("cannot pin to CPUs {cpus:?}: {reason}");
     }
-    let mut model = prony_backend::open_model(&spec.model.source).map_err(|e| Failure::new(FailureKind::Model, e))?;
-    if model.sha256 != spec.model.sha256 {
-        let message = format!("{} changed on disk since the run was planned", spec.model.name);
-        return Err(Failure::new(FailureKind::Model, message));
-    }
+    let mut model = open_as_planned(&spec.model)?;
     // A backend reads the file by itself; a second copy in memory would be counted as the model's.
     model.forget_bytes_on_disk();
     let begun = now_ns();

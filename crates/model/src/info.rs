@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use prony_types::{DType, Dim, Metadata, ModelInfo, TensorInfo};
+use prony_types::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorInfo};
 use prost::Message as _;
 use prost::bytes::Bytes;
 
@@ -30,6 +30,7 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
     collect_operators(graph, &mut operators, 0);
     let (parameters, weights) = count_weights(graph);
     Ok(ModelInfo {
+        format: ModelFormat::Onnx,
         inputs,
         outputs: graph.output.iter().map(tensor).collect(),
         metadata: metadata(&model.metadata_props),

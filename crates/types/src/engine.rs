@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::vocabulary;
-use crate::{ModelSpec, Precision, RuntimeSpec, SourceSpec, UnknownName};
+use crate::{ModelSpec, Precision, RuntimeSpec, SourceSpec, TensorInfo, UnknownName};
 use std::fmt;
 use std::str::FromStr;
 
@@ -178,6 +178,71 @@ pub struct ArtifactSpec {
     pub sha256: String,
     /// Whether it was made earlier.
     pub from_cache: bool,
+}
+
+/// Where an engine was built, or where one is about to be run. A field that nobody told is empty, or 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EngineIdentity {
+    /// Version of TensorRT, e.g. `8.6.0`.
+    pub tensorrt: String,
+    /// Name of the GPU.
+    pub gpu: String,
+    /// Its compute capability, e.g. `9.0`.
+    pub compute_capability: String,
+    /// Its streaming multiprocessors: GPUs of one name may differ in them.
+    pub sm_count: u32,
+    /// Version of the driver.
+    pub driver: String,
+    /// Version of CUDA.
+    pub cuda: String,
+    /// It runs under later versions of TensorRT too.
+    pub version_compatible: bool,
+    /// It runs on other GPUs from Ampere on.
+    pub hardware_compatible: bool,
+}
+
+/// An engine to open and to describe; nothing is run but, where that is possible, a pass that times its layers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InspectJob {
+    /// Must equal [`crate::WORKER_PROTOCOL`].
+    pub protocol: u32,
+    /// The engine.
+    pub model: ModelSpec,
+    /// TensorRT.
+    pub runtime: RuntimeSpec,
+    /// Plugin libraries of the user's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<PathBuf>,
+    /// Index of the device.
+    pub device: u32,
+    /// Tries it although it was built for something else.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// What TensorRT says about an engine that it has opened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineRecord {
+    /// Its name, perhaps empty.
+    pub name: String,
+    /// What opened it, and on what.
+    pub here: EngineIdentity,
+    /// Inputs; an axis that the caller chooses has no size.
+    pub inputs: Vec<TensorInfo>,
+    /// Outputs.
+    pub outputs: Vec<TensorInfo>,
+    /// Profiles, each with the shapes of its inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<Vec<ProfileShape>>,
+    /// Scratch memory on the device that a call needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_memory_bytes: Option<u64>,
+    /// Weights can be replaced.
+    pub refittable: bool,
+    /// What its layers compute in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<LayersRecord>,
 }
 
 /// What the layers of an engine compute in: the proof of its precision.

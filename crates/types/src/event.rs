@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Agreement, ArtifactSpec, BackendRecord, BuildProgress, DeviceUse, GpuRecord, LayersRecord, ModelInfo,
+    Agreement, ArtifactSpec, BackendRecord, BuildProgress, DeviceUse, EngineRecord, GpuRecord, LayersRecord, ModelInfo,
     PlacementRecord, TensorSpec, Thumbnail,
 };
 
@@ -152,6 +152,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
     },
+    /// An engine was opened and described.
+    Inspected(Box<EngineRecord>),
     /// A library was opened and said what it is.
     Discovered {
         /// Its version.

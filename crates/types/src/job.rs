@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellSpec, InputSpec, ModelSource, PostSpec, PrepareJob, RuntimeName};
+use crate::{CellSpec, InputSpec, InspectJob, ModelSource, PostSpec, PrepareJob, RuntimeName};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
 pub const WORKER_PROTOCOL: u32 = 3;
@@ -17,6 +17,8 @@ pub enum Job {
     Discover(DiscoverJob),
     /// Make an artifact, or find it in the cache.
     Prepare(PrepareJob),
+    /// Open an engine and say what is in it.
+    Inspect(InspectJob),
     /// Run a model in fp32 and keep its outputs.
     Reference(ReferenceJob),
     /// Load a cell and time it in rounds.

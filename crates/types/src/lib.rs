@@ -17,8 +17,8 @@ mod verdict;
 
 pub use detection::{Detection, GroundTruth};
 pub use engine::{
-    ArtifactSpec, BuildProgress, CalibrationMethod, CalibrationSpec, DeviceUse, EngineSpec, LayerShare, LayerTime,
-    LayersRecord, PrepareJob, ProfileShape, TacticSources, Violation,
+    ArtifactSpec, BuildProgress, CalibrationMethod, CalibrationSpec, DeviceUse, EngineIdentity, EngineRecord,
+    EngineSpec, InspectJob, LayerShare, LayerTime, LayersRecord, PrepareJob, ProfileShape, TacticSources, Violation,
 };
 pub use environment::{Check, CpuRecord, Environment, GpuRecord, Outcome, PythonPackage, RuntimeRecord, RuntimeState};
 pub use event::{Event, EventKind, FailureKind, OutputCheck};
@@ -35,5 +35,5 @@ pub use record::{
     SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
 };
 pub use sample::{Sample, Stage, Telemetry};
-pub use tensor::{DType, Dim, Metadata, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};
+pub use tensor::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};
 pub use verdict::{Difference, Verdict};

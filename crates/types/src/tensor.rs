@@ -137,12 +137,32 @@ pub struct Metadata {
     pub end2end: Option<bool>,
 }
 
+/// What kind of file a model is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelFormat {
+    /// A graph that any backend may take.
+    #[default]
+    Onnx,
+    /// A TensorRT engine: what goes in and comes out is known to TensorRT alone.
+    Engine,
+}
+
+impl ModelFormat {
+    fn is_onnx(&self) -> bool {
+        *self == ModelFormat::Onnx
+    }
+}
+
 /// A model file read as data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
-    /// Graph inputs that a caller must feed.
+    /// What kind of file it is.
+    #[serde(default, skip_serializing_if = "ModelFormat::is_onnx")]
+    pub format: ModelFormat,
+    /// Graph inputs that a caller must feed; empty for an engine.
     pub inputs: Vec<TensorInfo>,
-    /// Graph outputs.
+    /// Graph outputs; empty for an engine.
     pub outputs: Vec<TensorInfo>,
     /// Exporter's facts.
     pub metadata: Metadata,

@@ -61,6 +61,7 @@ impl CellFold {
             | EventKind::Failed { .. }
             | EventKind::Discovered { .. }
             | EventKind::Referenced { .. }
+            | EventKind::Inspected(_)
             | EventKind::Building(_) => {}
             EventKind::Loaded { load_ms, backend, model, inputs, executed, host_peak_bytes, device } => {
                 record.load_ms = Some(*load_ms);

@@ -52,7 +52,7 @@ impl Worker {
             }
             Job::Reference(job) => Job::Reference(ReferenceJob { ring_fd: shared.raw_fd(), ..job }),
             Job::Prepare(job) => Job::Prepare(PrepareJob { ring_fd: shared.raw_fd(), ..job }),
-            Job::Discover(job) => Job::Discover(job),
+            job @ (Job::Discover(_) | Job::Inspect(_)) => job,
         };
         let log = File::options().create(true).append(true).open(log)?;
         let mut child = Command::new(std::env::current_exe()?)
@@ -159,6 +159,7 @@ fn search(job: &Job) -> &[PathBuf] {
         Job::Measure(job) => job.cell.runtime.as_ref(),
         Job::Reference(job) => job.cell.runtime.as_ref(),
         Job::Prepare(job) => Some(&job.runtime),
+        Job::Inspect(job) => Some(&job.runtime),
         Job::Discover(_) => None,
     };
     runtime.map(|runtime| runtime.search.as_slice()).unwrap_or_default()
