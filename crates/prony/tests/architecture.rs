@@ -12,6 +12,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prony-model", &["prony-types"]),
     ("prony-vision", &["prony-types"]),
     ("prony-source", &["prony-types"]),
+    ("prony-nvinfer", &[]),
     ("prony-backend", &["prony-types", "prony-model"]),
     ("prony-probe", &["prony-types"]),
     ("prony-bench", &["prony-types", "prony-judge", "prony-vision", "prony-source", "prony-backend"]),

@@ -1,0 +1,52 @@
+//! The engine inspector: what the layers of an engine really are.
+
+use std::sync::Arc;
+
+use crate::object::{Held, copied, try_call};
+use crate::tables::{Str, inspector, layer_information_format};
+use crate::{Context, Error};
+
+/// Tells the layers of an engine.
+#[derive(Debug)]
+pub struct Inspector {
+    object: Held,
+}
+
+impl Inspector {
+    pub(crate) fn new(object: Held) -> Inspector {
+        Inspector { object }
+    }
+
+    /// Shapes are told as this context has them.
+    pub fn set_context(&mut self, context: &Context) -> Result<(), Error> {
+        let since = self.object.now();
+        // SAFETY: the inspector keeps the context.
+        let done = unsafe { try_call!(self.object, inspector::SET_EXECUTION_CONTEXT, context.object.public()) };
+        self.object.accepted(done, || "a context for the inspector".to_owned(), since)?;
+        self.object.keep("execution context", Arc::clone(&context.object));
+        Ok(())
+    }
+
+    /// Every layer, as JSON. How much is in it depends on the verbosity that the engine was built with.
+    pub fn engine_json(&self) -> Result<String, Error> {
+        let format = layer_information_format::JSON.number(self.object.version())?;
+        let since = self.object.now();
+        // SAFETY: a plain number.
+        let text = unsafe { try_call!(self.object, inspector::GET_ENGINE_INFORMATION, format) };
+        self.read("the engine's information", text, since)
+    }
+
+    /// One layer, as JSON.
+    pub fn layer_json(&self, layer: i32) -> Result<String, Error> {
+        let format = layer_information_format::JSON.number(self.object.version())?;
+        let since = self.object.now();
+        // SAFETY: plain numbers; TensorRT checks the index.
+        let text = unsafe { try_call!(self.object, inspector::GET_LAYER_INFORMATION, layer, format) };
+        self.read(&format!("the information of layer {layer}"), text, since)
+    }
+
+    fn read(&self, what: &str, text: Str, since: crate::object::Moment) -> Result<String, Error> {
+        // SAFETY: null, or a text that stays until the inspector's next method.
+        unsafe { copied(what, text)? }.ok_or_else(|| self.object.refused(what, since))
+    }
+}

@@ -1,0 +1,81 @@
+//! The runtime: loads engines.
+
+use crate::object::{Held, Kind, call, try_call};
+use crate::tables::{Ptr, runtime};
+use crate::{Engine, Error, ErrorRecorder, Family, GpuAllocator, StreamReader};
+
+/// Loads engines of a library.
+#[derive(Debug)]
+pub struct Runtime {
+    object: Held,
+}
+
+impl Runtime {
+    pub(crate) fn new(object: Held) -> Runtime {
+        Runtime { object }
+    }
+
+    /// Where errors of this runtime and of its engines go.
+    pub fn set_error_recorder(&self, recorder: &ErrorRecorder) {
+        self.object.keep_recorder(recorder);
+        // SAFETY: the runtime keeps the recorder.
+        unsafe { call!(self.object, runtime::SET_ERROR_RECORDER, recorder.object(self.object.family())) }
+    }
+
+    /// Where device memory of its engines comes from. Must be set before the first engine is loaded.
+    pub fn set_allocator(&self, allocator: &GpuAllocator) {
+        // SAFETY: the runtime keeps the allocator, and what it kept before until TensorRT has the new one.
+        unsafe { call!(self.object, runtime::SET_GPU_ALLOCATOR, allocator.object(self.object.family())) }
+        self.object.keep("allocator", allocator.clone());
+    }
+
+    /// Threads that may be used for loading, since 8.4.
+    pub fn set_max_threads(&self, threads: i32) -> Result<(), Error> {
+        let since = self.object.now();
+        // SAFETY: a plain number.
+        let done = unsafe { try_call!(self.object, runtime::SET_MAX_THREADS, threads) };
+        self.object.accepted(done, || format!("{threads} threads for loading"), since)
+    }
+
+    /// The DLA core on which engines for one run.
+    pub fn set_dla_core(&self, core: i32) {
+        // SAFETY: a plain number; TensorRT checks it and logs.
+        unsafe { call!(self.object, runtime::SET_DLA_CORE, core) }
+    }
+
+    /// Whether an engine may bring code for the host, as version-compatible engines do; since 8.6.
+    pub fn allow_host_code(&self, allowed: bool) -> Result<(), Error> {
+        // SAFETY: a plain value.
+        unsafe { try_call!(self.object, runtime::SET_ENGINE_HOST_CODE_ALLOWED, allowed) };
+        Ok(())
+    }
+
+    /// Loads an engine. The bytes are not needed afterwards.
+    pub fn deserialize(&self, engine: &[u8]) -> Result<Engine, Error> {
+        let (data, size): (Ptr, u64) = (engine.as_ptr().cast_mut().cast(), engine.len() as u64);
+        let since = self.object.now();
+        // SAFETY: the bytes outlive the call and are only read. 8.x takes a factory of plugins that nobody makes any more.
+        let pointer = unsafe {
+            match self.object.family() {
+                Family::V8 => {
+                    try_call!(self.object, runtime::DESERIALIZE_CUDA_ENGINE_8, data, size, std::ptr::null_mut())
+                }
+                _ => try_call!(self.object, runtime::DESERIALIZE_CUDA_ENGINE, data, size),
+            }
+        };
+        Ok(Engine::new(self.object.child(Kind::Owned, "engine", pointer, since)?))
+    }
+
+    /// Loads an engine piece by piece; 10.x alone.
+    pub fn deserialize_stream(&self, reader: StreamReader) -> Result<Engine, Error> {
+        let since = self.object.now();
+        // SAFETY: the reader outlives the call, and the engine keeps it.
+        let pointer = unsafe {
+            let family = self.object.family();
+            try_call!(self.object, runtime::DESERIALIZE_CUDA_ENGINE_STREAM, reader.object(family))
+        };
+        let engine = self.object.child(Kind::Owned, "engine", pointer, since)?;
+        engine.keep("stream reader", reader);
+        Ok(Engine::new(engine))
+    }
+}
