@@ -6,7 +6,7 @@ use prony_types::{Detection, Phase, Sample, TensorSpec, TensorView};
 use prony_vision::{Decoder, HeadError, Letterbox, Preprocessor};
 
 use crate::frames::{Feed, Items};
-use crate::tensors::{fill_image, output_spec};
+use crate::tensors::{fill, fill_image, output_spec};
 use crate::{RingWriter, now_ns};
 
 /// A fixed warm-up ends when it is asked to; a free one at this many seconds even if nothing settled.
@@ -101,7 +101,7 @@ impl Cell {
                 }
                 (Items::Tensors(frames), _) => {
                     for (index, values) in frames[frame].iter().enumerate() {
-                        values.fill(self.session.input(slot, index));
+                        fill(values, self.session.input(slot, index));
                     }
                     // A tensor already is a whole batch.
                     self.next = (first + 1) % count;

@@ -1,92 +1,28 @@
-//! Tensors from and to numpy's files, and into the inputs of a session: what `bench --input` and `run` share.
+//! Tensors into the inputs of a session: what `bench --input` and `run` share.
 
-mod convert;
-mod file;
-mod npy;
-
+use half::f16;
 use half::slice::HalfFloatSliceExt as _;
-use half::{bf16, f16};
 use prony_backend::SlotInput;
 use prony_types::{DType, Image, TensorData, TensorSpec, TensorView};
 use prony_vision::{Letterbox, Preprocessor};
 
-pub use file::{ArrayFile, ReadArray, TensorError, npy_bytes, npz_bytes};
+pub use prony_source::arrays::{ArrayFile, ReadArray, TensorError, Values, describe, npy_bytes, npz_bytes};
 
-/// The values of one input, in the type that the session takes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    /// 32-bit floats.
-    F32(Vec<f32>),
-    /// 16-bit floats.
-    F16(Vec<f16>),
-    /// bfloat16.
-    Bf16(Vec<bf16>),
-    /// 64-bit floats.
-    F64(Vec<f64>),
-    /// Signed bytes.
-    I8(Vec<i8>),
-    /// Unsigned bytes; truth values as 0 and 1.
-    U8(Vec<u8>),
-    /// 32-bit integers.
-    I32(Vec<i32>),
-    /// 64-bit integers.
-    I64(Vec<i64>),
-}
-
-/// The same expression for every type of values.
-macro_rules! each {
-    ($values:expr, $data:ident => $body:expr) => {
-        match $values {
-            Values::F32($data) => $body,
-            Values::F16($data) => $body,
-            Values::Bf16($data) => $body,
-            Values::F64($data) => $body,
-            Values::I8($data) => $body,
-            Values::U8($data) => $body,
-            Values::I32($data) => $body,
-            Values::I64($data) => $body,
-        }
-    };
-}
-
-impl Values {
-    /// Memory that they take.
-    pub fn bytes(&self) -> usize {
-        each!(self, data => size_of_val(&data[..]))
-    }
-
-    /// Hands over the little-endian bytes of one value after the other.
-    pub(crate) fn each_value(&self, mut f: impl FnMut(&[u8])) {
-        each!(self, data => data.iter().for_each(|x| f(&x.to_le_bytes())));
-    }
-
-    /// Floats from 0 to 1 in the type of an input; `None` where it takes no floats.
-    pub(crate) fn floats(dtype: DType, values: impl Iterator<Item = f32>) -> Option<Values> {
-        Some(match dtype {
-            DType::F32 => Values::F32(values.collect()),
-            DType::F16 => Values::F16(values.map(f16::from_f32).collect()),
-            DType::Bf16 => Values::Bf16(values.map(bf16::from_f32).collect()),
-            DType::F64 => Values::F64(values.map(f64::from).collect()),
-            _ => return None,
-        })
-    }
-
-    /// Copies them into an input.
-    ///
-    /// # Panics
-    /// When type or length are not the input's: they were read for another one.
-    pub fn fill(&self, input: SlotInput<'_>) {
-        match (input, self) {
-            (SlotInput::F32(input), Values::F32(data)) => input.copy_from_slice(data),
-            (SlotInput::F16(input), Values::F16(data)) => input.copy_from_slice(data),
-            (SlotInput::Bf16(input), Values::Bf16(data)) => input.copy_from_slice(data),
-            (SlotInput::F64(input), Values::F64(data)) => input.copy_from_slice(data),
-            (SlotInput::I8(input), Values::I8(data)) => input.copy_from_slice(data),
-            (SlotInput::U8(input), Values::U8(data)) => input.copy_from_slice(data),
-            (SlotInput::I32(input), Values::I32(data)) => input.copy_from_slice(data),
-            (SlotInput::I64(input), Values::I64(data)) => input.copy_from_slice(data),
-            (input, _) => panic!("values of another type than the input's {} elements", input.len()),
-        }
+/// Copies values into an input.
+///
+/// # Panics
+/// When type or length are not the input's: they were read for another one.
+pub fn fill(values: &Values, input: SlotInput<'_>) {
+    match (input, values) {
+        (SlotInput::F32(input), Values::F32(data)) => input.copy_from_slice(data),
+        (SlotInput::F16(input), Values::F16(data)) => input.copy_from_slice(data),
+        (SlotInput::Bf16(input), Values::Bf16(data)) => input.copy_from_slice(data),
+        (SlotInput::F64(input), Values::F64(data)) => input.copy_from_slice(data),
+        (SlotInput::I8(input), Values::I8(data)) => input.copy_from_slice(data),
+        (SlotInput::U8(input), Values::U8(data)) => input.copy_from_slice(data),
+        (SlotInput::I32(input), Values::I32(data)) => input.copy_from_slice(data),
+        (SlotInput::I64(input), Values::I64(data)) => input.copy_from_slice(data),
+        (input, _) => panic!("values of another type than the input's {} elements", input.len()),
     }
 }
 
@@ -129,12 +65,6 @@ pub fn output_spec(view: &TensorView<'_>) -> TensorSpec {
         TensorData::I64(_) => DType::I64,
     };
     TensorSpec { name: view.name.to_owned(), dtype, shape: view.shape.to_vec() }
-}
-
-/// As `f32[1,3,640,640]`.
-pub fn describe(dtype: impl std::fmt::Display, shape: &[usize]) -> String {
-    let axes: Vec<String> = shape.iter().map(ToString::to_string).collect();
-    format!("{dtype}[{}]", axes.join(","))
 }
 
 #[cfg(test)]
