@@ -4,9 +4,9 @@
 pub mod affinity;
 pub mod conformance;
 pub mod discovery;
+pub mod gpu;
 
 mod buffer;
-mod cuda;
 mod error;
 mod fault;
 mod inspect;

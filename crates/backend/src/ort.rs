@@ -154,7 +154,9 @@ impl Ort {
         let mut settings: Vec<String> =
             self.options(spec, inputs).into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         settings.push("all graph optimisations".into());
-        if !self.on_gpu() {
+        if self.on_gpu() {
+            settings.push("the host spins while it waits for the GPU".into());
+        } else {
             settings.push("threads spin between operators, as the library does by itself".into());
         }
         BackendRecord {
@@ -228,8 +230,8 @@ impl Ort {
         })
     }
 
-    fn gpu(&self, number: u32) -> Result<crate::cuda::Device, BackendError> {
-        crate::cuda::Device::open(number).map_err(|what| self.unsupported(what))
+    fn gpu(&self, number: u32) -> Result<cuda::Device, BackendError> {
+        cuda::Device::open(number).map_err(|what| self.unsupported(what))
     }
 }
 

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
+use prony_forge::Prepared;
 use prony_types::{
-    Affinity, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice, InspectJob, Job, MeasureJob,
-    Metadata, ModelSource, ModelSpec, Phase, PrepareJob, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
+    Affinity, BuildProgress, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice, InspectJob, Job,
+    MeasureJob, Metadata, ModelSource, ModelSpec, Phase, PrepareJob, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -90,10 +91,22 @@ fn discover(channel: &mut Channel, job: &DiscoverJob) -> Result<(), Failure> {
     Ok(channel.emit(EventKind::Discovered { version, provides, gpus })?)
 }
 
-/// Makes an artifact, or finds it in the cache.
-fn prepare_artifact(_channel: &mut Channel, job: &PrepareJob) -> Result<(), Failure> {
+/// Makes an artifact, or finds it in the cache. After a failure the builder may still be at work in its thread; the
+/// process ends with the last event, and the builder with it.
+fn prepare_artifact(channel: &mut Channel, job: &PrepareJob) -> Result<(), Failure> {
     same_protocol(job.protocol)?;
-    Err(Failure::new(FailureKind::Unsupported, "engines cannot be built yet"))
+    let ring = RingWriter::inherit(job.ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
+    let mut told = Ok(());
+    let mut on_progress = |progress: BuildProgress| {
+        if told.is_ok() {
+            told = channel.emit(EventKind::Building(progress));
+        }
+    };
+    let prepared = prony_forge::prepare(job, &mut on_progress, &|| ring.beat());
+    told?;
+    let Prepared { artifact, build_ms, rebuilt_because, notes } =
+        prepared.map_err(|error| Failure::new(error.kind(), error))?;
+    Ok(channel.emit(EventKind::Prepared { artifact, build_ms: Some(build_ms), rebuilt_because, notes })?)
 }
 
 /// Opens an engine and says what is in it.

@@ -191,7 +191,9 @@ fn has_hardware(builder: &Builder, spec: &EngineSpec, arithmetic: &Arithmetic) -
     }
     match asks(Flag::Fp16) || asks(Flag::Int8) || arithmetic.strongly_typed {
         true => Ok(()),
-        false => Err(ForgeError::Unsupported("a DLA computes in fp16 and int8 only; use --precision fp16 or int8".into())),
+        false => {
+            Err(ForgeError::Unsupported("a DLA computes in fp16 and int8 only; use --precision fp16 or int8".into()))
+        }
     }
 }
 
@@ -308,8 +310,7 @@ fn profile_of(builder: &Builder, shapes: &[ProfileShape]) -> Result<Option<Optim
     }
     let mut profile = builder.profile()?;
     for shape in shapes {
-        for (selector, sizes) in
-            [(Selector::Min, &shape.min), (Selector::Opt, &shape.opt), (Selector::Max, &shape.max)]
+        for (selector, sizes) in [(Selector::Min, &shape.min), (Selector::Opt, &shape.opt), (Selector::Max, &shape.max)]
         {
             let sizes: Vec<i64> = sizes.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
             profile.set_shape(&shape.input, selector, &sizes)?;

@@ -4,7 +4,6 @@
 mod feed;
 
 use std::fs;
-use std::io::Write as _;
 use std::os::raw::c_void;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,7 +47,7 @@ pub(crate) fn data_sha256(spec: &CalibrationSpec, model: &ModelSource) -> Result
         SourceSpec::Scenes => {
             let kind = scene_kind(model);
             let mut hash = Sha256::new();
-            let _ = write!(hash, "{kind} scenes, seed {}, {} of them", spec.seed, spec.frames);
+            hash.update(format!("{kind} scenes, seed {}, {} of them", spec.seed, spec.frames));
             match scenes::scene(kind, spec.seed, 0).image.pixels() {
                 Pixels::U8(data) => hash.update(data),
                 Pixels::U16(data) => data.iter().for_each(|x| hash.update(x.to_le_bytes())),
@@ -100,7 +99,8 @@ impl Calibrate {
         let Some(batch) = self.feed.next_batch()? else { return Ok(false) };
         for (name, address) in names.iter().zip(addresses) {
             let index = self.feed.inputs().iter().position(|input| input.name == *name);
-            let index = index.ok_or_else(|| format!("the builder asks for an input `{name}` that the model has not"))?;
+            let index =
+                index.ok_or_else(|| format!("the builder asks for an input `{name}` that the model has not"))?;
             *address = self.upload.upload(index, &batch[index])?;
         }
         Ok(true)

@@ -213,7 +213,10 @@ mod tests {
         };
         assert_eq!(look(4000, 0), None);
         let Some(Alarm::Warn(text)) = look(700, 0) else { panic!("no warning") };
-        assert!(text.starts_with("memory is getting scarce: 700 MiB of 8000 MiB memory left; use --low-memory"), "{text}");
+        assert!(
+            text.starts_with("memory is getting scarce: 700 MiB of 8000 MiB memory left; use --low-memory"),
+            "{text}"
+        );
         assert_eq!(look(650, 0), None, "once");
         assert_eq!(look(100, 2000), None, "swap puts it off");
         let Some(Alarm::Abort(text)) = look(300, 100) else { panic!("no end") };

@@ -13,7 +13,7 @@ use prony_backend::{ModelFile, open_model, precision_of};
 use prony_model::sha256_hex;
 use prony_nvinfer::{Driver, Family, Library};
 use prony_types::{
-    ArtifactSpec, BuildProgress, DiscoverJob, EngineIdentity, EngineSpec, HeadChoice, ModelInfo, PrepareJob, Precision,
+    ArtifactSpec, BuildProgress, DiscoverJob, EngineIdentity, EngineSpec, HeadChoice, ModelInfo, Precision, PrepareJob,
     RuntimeName, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Fit, Head};
@@ -24,7 +24,7 @@ use crate::cache::{Cache, Origin, hash_file};
 use crate::calibration::{Feed, data_sha256};
 use crate::error::ForgeError;
 use crate::memory::{Alarm, Meminfo, Plan, Watch, host_peak};
-use crate::progress::{Phases, eta_s, expected_s};
+use crate::progress::{eta_s, expected_s};
 use crate::recipe::Recipe;
 use crate::shape;
 use crate::sidecar::{Made, Sidecar};
@@ -106,9 +106,8 @@ pub fn prepare(
         let tools = Tools { library: library.clone(), driver, gpu: gpu.clone(), budget, phases: Arc::default() };
         let order = order(job, model, &recipe, arithmetic, &cache)?;
         let plan = plan(&recipe.engine, onnx_bytes);
-        let advice = plan.advice(Meminfo::read(Path::new(MEMINFO)), gpu.memory().ok().map(|m| m.free_bytes), {
-            gpu.integrated()
-        });
+        let advice = plan
+            .advice(Meminfo::read(Path::new(MEMINFO)), gpu.memory().ok().map(|m| m.free_bytes), { gpu.integrated() });
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
         let mut made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
@@ -316,7 +315,8 @@ mod tests {
 
     #[test]
     fn a_device_has_one_name_for_its_timings() {
-        let identity = EngineIdentity { gpu: "NVIDIA H200 (SXM)".into(), tensorrt: "8.6.0".into(), ..Default::default() };
+        let identity =
+            EngineIdentity { gpu: "NVIDIA H200 (SXM)".into(), tensorrt: "8.6.0".into(), ..Default::default() };
         assert_eq!(timing_name(&identity), "timing-nvidia-h200--sxm--8.6.0.cache");
     }
 
@@ -341,10 +341,7 @@ mod tests {
         let info = |outputs: Vec<TensorInfo>, names: usize| ModelInfo {
             inputs: vec![tensor("images", &[1, 3, 640, 640])],
             outputs,
-            metadata: Metadata {
-                names: (0..names as u32).map(|class| (class, format!("c{class}"))).collect(),
-                ..Metadata::default()
-            },
+            metadata: Metadata { names: (0..names).map(|class| format!("c{class}")).collect(), ..Metadata::default() },
             ..prony_model::ModelFile::builtin(prony_types::SceneKind::Rgb).unwrap().info
         };
         let of = |info: &ModelInfo| fit(info, &shape::tuned(&info.inputs, &[]));

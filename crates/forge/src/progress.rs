@@ -37,11 +37,6 @@ impl Phases {
         self.state().stop = true;
     }
 
-    /// Whether it was told to end.
-    pub(crate) fn stopped(&self) -> bool {
-        self.state().stop
-    }
-
     /// What the builder is at, and which share is done.
     pub(crate) fn now(&self) -> Option<(String, f64)> {
         let state = self.state();

@@ -6,10 +6,34 @@ use ort::memory::{AllocationDevice, AllocatorType, MemoryInfo, MemoryType};
 use prony_types::{BackendRecord, DType, DeviceUse, TensorData, TensorSpec, TensorView};
 
 use super::host::Parts;
-use super::raw::{self, Binding, Model, Value};
-use crate::buffer::{Widened, element_bytes};
-use crate::cuda::{Device, DeviceMemory, Marks, Pinned};
+use super::raw::{Binding, Model, Value};
+use crate::buffer::{Raw, Widened, element_bytes};
+use crate::gpu::{DeviceMemory, Gpu, Marks, Pinned, Stream, Wait};
 use crate::{BackendError, Session, SlotInput, Timing};
+
+/// A GPU and the one stream that the library and our copies share.
+pub(super) struct Device {
+    gpu: Gpu,
+    stream: Stream,
+}
+
+impl Device {
+    /// Opens a GPU by number; says in one line why it cannot.
+    pub(super) fn open(number: u32) -> Result<Device, String> {
+        let gpu = Gpu::open(number)?;
+        let stream = gpu.stream()?;
+        Ok(Device { gpu, stream })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.gpu.name()
+    }
+
+    /// The stream, as the library takes it.
+    pub(super) fn stream_pointer(&self) -> *mut () {
+        self.stream.pointer().cast()
+    }
+}
 
 /// An input of a slot: filled on the host, copied to the GPU.
 struct Input {
@@ -60,7 +84,7 @@ impl Slot {
         let mut inputs = Vec::new();
         for (index, spec) in parts.specs.iter().enumerate() {
             let bytes = bytes_of(spec).ok_or_else(|| format!("input {spec} has a type that cannot be fed"))?;
-            let (host, memory_on_device) = (device.pinned(bytes)?, device.allocate(bytes)?);
+            let (host, memory_on_device) = (device.gpu.pinned(bytes)?, device.gpu.allocate(bytes)?);
             // SAFETY: as many bytes of GPU memory as `spec` needs; they live beside the value.
             #[expect(unsafe_code, reason = "a tensor over GPU memory that lives as long")]
             let value = unsafe { Value::over(memory, memory_on_device.pointer(), spec)? };
@@ -80,7 +104,7 @@ impl Slot {
             let spec = TensorSpec { name: info.name.clone(), dtype: info.dtype, shape };
             let bytes = bytes_of(&spec).ok_or_else(|| format!("output {spec} has a type that cannot be read"))?;
             let fixed = if fixed {
-                let memory_on_device = device.allocate(bytes)?;
+                let memory_on_device = device.gpu.allocate(bytes)?;
                 // SAFETY: as above.
                 #[expect(unsafe_code, reason = "a tensor over GPU memory that lives as long")]
                 let value = unsafe { Value::over(memory, memory_on_device.pointer(), &spec)? };
@@ -90,22 +114,22 @@ impl Slot {
                 binding.output_in(&parts.model, index, memory)?;
                 None
             };
-            let host = device.pinned(bytes)?;
+            let host = device.gpu.pinned(bytes)?;
             outputs.push(Output { host, shape: spec.shape, dtype: spec.dtype, widened: Widened::default(), fixed });
         }
-        Ok(Slot { binding, inputs, outputs, made: Vec::new(), marks: device.marks()? })
+        Ok(Slot { binding, inputs, outputs, made: Vec::new(), marks: device.gpu.marks(4, Wait::Spin)? })
     }
 
     /// Puts a whole call on the stream.
     fn submit(&mut self, model: &Model, device: &Device) -> Result<(), String> {
         self.made.clear();
-        self.marks.set(0)?;
+        self.marks.set(0, &device.stream)?;
         for input in &self.inputs {
-            device.upload(&input.host, &input.device)?;
+            device.stream.upload(&input.host, &input.device)?;
         }
-        self.marks.set(1)?;
+        self.marks.set(1, &device.stream)?;
         self.binding.run(model)?;
-        self.marks.set(2)?;
+        self.marks.set(2, &device.stream)?;
         if self.outputs.iter().any(|output| output.fixed.is_none()) {
             self.made = self.binding.outputs()?;
         }
@@ -120,23 +144,23 @@ impl Slot {
             };
             let bytes = output.bytes()?;
             if output.host.bytes() < bytes {
-                output.host = device.pinned(bytes)?;
+                output.host = device.gpu.pinned(bytes)?;
             }
-            device.download(from, &mut output.host, bytes)?;
+            device.stream.download(from, &mut output.host, bytes)?;
         }
-        self.marks.set(3)
+        self.marks.set(3, &device.stream)
     }
 
     /// Waits for the call, once.
     fn collect(&mut self) -> Result<Timing, String> {
-        self.marks.wait()?;
+        self.marks.wait(3)?;
         for output in &mut self.outputs {
             output.widen();
         }
         Ok(Timing {
-            h2d_ns: Some(self.marks.between_ns(0)?),
-            inference_ns: self.marks.between_ns(1)?,
-            d2h_ns: Some(self.marks.between_ns(2)?),
+            h2d_ns: Some(self.marks.between_ns(0, 1)?),
+            inference_ns: self.marks.between_ns(1, 2)?,
+            d2h_ns: Some(self.marks.between_ns(2, 3)?),
         })
     }
 }
@@ -147,13 +171,8 @@ impl Output {
         Ok(self.shape.iter().product::<usize>() * size)
     }
 
-    fn raw(&self) -> Option<crate::buffer::Raw<'_>> {
-        let len = self.shape.iter().product();
-        // SAFETY: the last call left as many elements there, and it was waited for; nobody writes until the next.
-        #[expect(unsafe_code, reason = "reading page-locked memory")]
-        unsafe {
-            raw::elements(self.dtype, self.host.pointer(), len)
-        }
+    fn raw(&self) -> Option<Raw<'_>> {
+        self.host.as_output(self.dtype, self.shape.iter().product())
     }
 
     fn widen(&mut self) {
@@ -181,7 +200,7 @@ impl CudaSession {
     pub(super) fn new(parts: Parts, device: Device) -> Result<CudaSession, BackendError> {
         let refuse = |reason: String| BackendError::Load { backend: parts.backend, reason };
         let memory =
-            MemoryInfo::new(AllocationDevice::CUDA, device.number(), AllocatorType::Device, MemoryType::Default);
+            MemoryInfo::new(AllocationDevice::CUDA, device.gpu.number(), AllocatorType::Device, MemoryType::Default);
         let memory = memory.map_err(|e| refuse(e.to_string()))?;
         let slots = (0..parts.slots.max(1)).map(|_| Slot::new(&parts, &device, &memory));
         let slots = slots.collect::<Result<Vec<_>, _>>().map_err(refuse)?;
@@ -243,6 +262,6 @@ impl Session for CudaSession {
     }
 
     fn device_use(&self) -> Option<DeviceUse> {
-        Some(DeviceUse { taken_bytes: self.device.used_bytes(), ..DeviceUse::default() })
+        Some(DeviceUse { taken_bytes: self.device.gpu.used_bytes(), ..DeviceUse::default() })
     }
 }

@@ -23,9 +23,16 @@ pub(crate) struct Feed {
 }
 
 enum From {
-    Images { images: Images, preprocessor: Box<Preprocessor>, plane: Vec<f32> },
+    Images {
+        images: Images,
+        preprocessor: Box<Preprocessor>,
+        plane: Vec<f32>,
+    },
     /// Each input's bytes, batch after batch.
-    Arrays { inputs: Vec<Vec<u8>>, batches: Range<usize> },
+    Arrays {
+        inputs: Vec<Vec<u8>>,
+        batches: Range<usize>,
+    },
 }
 
 enum Images {
