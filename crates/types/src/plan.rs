@@ -304,6 +304,9 @@ pub struct CellSpec {
     /// The library that is to execute it; `None` for the embedded engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<RuntimeSpec>,
+    /// The library that builds its engine, where that is another than the one that executes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builder: Option<RuntimeSpec>,
     /// What its provider is told.
     #[serde(default)]
     pub provider: ProviderSpec,
@@ -331,6 +334,7 @@ impl CellSpec {
             device: 0,
             threads: None,
             runtime: None,
+            builder: None,
             provider: ProviderSpec::default(),
             engine: None,
             artifact: None,
