@@ -1,6 +1,6 @@
 //! What can go wrong in a backend.
 
-use prony_types::{DType, FailureKind, TensorInfo};
+use prony_types::{DType, DeviceUse, FailureKind, TensorInfo};
 
 /// Why a session could not be made or a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,16 @@ pub enum BackendError {
         /// Its type.
         dtype: DType,
     },
+    /// The device's memory, or the part of it that may be used, is too small.
+    #[error("{backend}: not enough GPU memory: {reason}")]
+    Memory {
+        /// Which backend.
+        backend: &'static str,
+        /// What was refused, and what failed because of it.
+        reason: String,
+        /// What was used, and each request that went beyond the limit.
+        device: Box<DeviceUse>,
+    },
     /// A call failed.
     #[error("{backend}: inference failed: {reason}")]
     Run {
@@ -57,7 +67,15 @@ impl BackendError {
             BackendError::Load { .. } => FailureKind::Model,
             BackendError::Unsupported { .. } => FailureKind::Unsupported,
             BackendError::Shape { .. } | BackendError::InputType { .. } => FailureKind::Input,
-            BackendError::Run { .. } => FailureKind::Runtime,
+            BackendError::Memory { .. } | BackendError::Run { .. } => FailureKind::Runtime,
+        }
+    }
+
+    /// The device's memory as it was, where that is the reason.
+    pub fn device_use(&self) -> Option<&DeviceUse> {
+        match self {
+            BackendError::Memory { device, .. } => Some(device),
+            _ => None,
         }
     }
 }

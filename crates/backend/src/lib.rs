@@ -9,7 +9,6 @@ pub mod gpu;
 mod buffer;
 mod error;
 mod fault;
-mod inspect;
 mod openvino;
 mod ort;
 mod precision;
@@ -26,10 +25,10 @@ use prony_types::{
 pub use buffer::Buffer;
 pub use error::BackendError;
 pub use fault::FaultySession;
-pub use inspect::inspect_engine;
 pub use ort::NO_TF32;
 pub use precision::precision_of;
 pub use session::{Session, SessionSpec, SlotInput, Timing};
+pub use tensorrt::inspect_engine;
 
 /// Something that can execute models. Asking it anything but to open a model loads no library.
 pub trait Backend {

@@ -164,7 +164,7 @@ pub(crate) fn decide_inputs(spec: &SessionSpec<'_>) -> Result<Vec<TensorSpec>, B
 }
 
 /// A shape that the caller decided, held against the declared one.
-fn given_shape(tensor: &TensorInfo, shape: &[usize]) -> Result<TensorSpec, BackendError> {
+pub(crate) fn given_shape(tensor: &TensorInfo, shape: &[usize]) -> Result<TensorSpec, BackendError> {
     let refuse = |what: String| Err(BackendError::Shape { tensor: tensor.clone(), what });
     if shape.len() != tensor.dims.len() {
         return refuse(format!("{shape:?}, which has {} axes instead of {}", shape.len(), tensor.dims.len()));
@@ -180,7 +180,11 @@ fn given_shape(tensor: &TensorInfo, shape: &[usize]) -> Result<TensorSpec, Backe
 }
 
 /// Decides every axis of an input: the first free one is the batch, two free ones at the end are height and width.
-fn decide_shape(tensor: &TensorInfo, batch: u32, imgsz: Option<[u32; 2]>) -> Result<TensorSpec, BackendError> {
+pub(crate) fn decide_shape(
+    tensor: &TensorInfo,
+    batch: u32,
+    imgsz: Option<[u32; 2]>,
+) -> Result<TensorSpec, BackendError> {
     let refuse = |what: String| BackendError::Shape { tensor: tensor.clone(), what };
     let is_image = tensor.dims.len() == 4;
     let mut shape = Vec::with_capacity(tensor.dims.len());

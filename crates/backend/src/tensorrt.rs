@@ -1,8 +1,28 @@
-//! TensorRT through its own library.
+//! TensorRT through its own library: engines that were built for this GPU, whether here or by someone else.
 
-use prony_types::{BackendName, ModelInfo, Precision, ProviderSpec};
+mod growing;
+mod inspect;
+mod io;
+mod layers;
+mod load;
+mod session;
 
-use crate::{Backend, BackendError, Session, SessionSpec};
+use prony_nvinfer::Profiler;
+use prony_types::{BackendName, LayersRecord, ModelFormat, ModelInfo, Precision, ProviderSpec};
+
+pub use self::inspect::inspect_engine;
+use self::io::Wish;
+use self::load::{Ask, Plan};
+use self::session::{Setup, TrtSession};
+use crate::gpu::Wait;
+use crate::{Backend, BackendError, Session, SessionSpec, precision_of};
+
+/// What errors call this backend.
+const NAME: &str = BackendName::Tensorrt.name();
+/// Calls of the profiling pass whose times do not count.
+const UNCOUNTED_CALLS: usize = 3;
+/// Calls of the profiling pass.
+const PROFILED_CALLS: usize = 10;
 
 /// TensorRT, run by us or by its own benchmark.
 pub(crate) struct Tensorrt(pub(crate) BackendName);
@@ -12,11 +32,128 @@ impl Backend for Tensorrt {
         self.0
     }
 
-    fn supports(&self, _precision: Precision, _model: &ModelInfo, _provider: &ProviderSpec) -> Result<(), String> {
-        Err(format!("{} is not there yet", self.0))
+    fn supports(&self, precision: Precision, model: &ModelInfo, _provider: &ProviderSpec) -> Result<(), String> {
+        supports(self.0, precision, model)
     }
 
-    fn open(&self, _spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
-        Err(BackendError::Unsupported { backend: self.0.name(), what: "is not there yet".into() })
+    fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
+        if self.0 != BackendName::Tensorrt {
+            return Err(BackendError::Unsupported {
+                backend: self.0.name(),
+                what: "is a program, not a session".into(),
+            });
+        }
+        Ok(Box::new(open(spec, None)?))
+    }
+
+    fn layers(
+        &self,
+        spec: &SessionSpec<'_>,
+        fill: &mut dyn FnMut(&mut dyn Session),
+    ) -> Result<Option<LayersRecord>, BackendError> {
+        if self.0 != BackendName::Tensorrt {
+            return Ok(None);
+        }
+        let profiler = Profiler::new();
+        let mut session = open(&SessionSpec { slots: 1, ..spec.clone() }, Some(&profiler))?;
+        fill(&mut session);
+        profiled(&mut session, &profiler).map(Some)
+    }
+}
+
+/// Whether an engine of a precision can be had from a file: one that is an engine is what it is, any other is built.
+fn supports(backend: BackendName, precision: Precision, model: &ModelInfo) -> Result<(), String> {
+    if model.format == ModelFormat::Engine {
+        return match precision {
+            Precision::Native => Ok(()),
+            asked => Err(format!(
+                "an engine keeps the precision that it was built in and cannot become {asked}; use --precision native, \
+                 the report says what its layers compute in"
+            )),
+        };
+    }
+    match (precision_of(model), precision) {
+        (_, Precision::Native) | (Precision::Fp32, _) => Ok(()),
+        (brings, asked) if brings == asked => Ok(()),
+        (brings, asked) => Err(format!(
+            "the file is {brings}, and {backend} cannot make it {asked}; use --precision {brings} or native, or give the \
+             fp32 model"
+        )),
+    }
+}
+
+fn open(spec: &SessionSpec<'_>, profiler: Option<&Profiler>) -> Result<TrtSession, BackendError> {
+    supports(BackendName::Tensorrt, spec.precision, &spec.model.info).map_err(unsupported)?;
+    let Some(runtime) = &spec.runtime else {
+        return Err(unsupported("no TensorRT was named; give --library nvinfer=/path/to/libnvinfer.so".into()));
+    };
+    let loaded = load::load(&Ask {
+        runtime,
+        plugins: &spec.provider.trt_plugins,
+        device: spec.device,
+        limit: spec.provider.gpu_mem_limit_bytes,
+        force: spec.provider.force_engine,
+        plan: &|| Plan::of(spec.model, spec.artifact.as_ref()),
+    })?;
+    let wish = Wish { batch: Some(spec.batch), imgsz: spec.imgsz, shapes: &spec.shapes };
+    let wait = if spec.provider.blocking_wait { Wait::Block } else { Wait::Spin };
+    TrtSession::new(loaded, &Setup { wish, slots: spec.slots.max(1), wait, profiler, precision: spec.precision })
+}
+
+/// Runs a session whose layers report to a profiler, and counts what they compute in.
+fn profiled(session: &mut TrtSession, profiler: &Profiler) -> Result<LayersRecord, BackendError> {
+    for _ in 0..UNCOUNTED_CALLS {
+        session.run(0)?;
+    }
+    profiler.take();
+    for _ in 0..PROFILED_CALLS {
+        session.run(0)?;
+    }
+    let text = session.layers().map_err(|reason| BackendError::Run { backend: NAME, reason })?;
+    let layers = layers::parse(&text).map_err(|reason| BackendError::Run { backend: NAME, reason })?;
+    Ok(layers::record(&layers, &profiler.take(), PROFILED_CALLS))
+}
+
+fn unsupported(what: String) -> BackendError {
+    BackendError::Unsupported { backend: NAME, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use prony_types::DType;
+
+    use super::*;
+    use crate::precision::tests::model;
+
+    fn answer(precision: Precision, model: &ModelInfo) -> Result<(), String> {
+        supports(BackendName::Tensorrt, precision, model)
+    }
+
+    #[test]
+    fn every_precision_can_be_asked_of_an_fp32_file() {
+        for &precision in Precision::ALL {
+            assert_eq!(answer(precision, &model(Some(DType::F32), &["Conv"])), Ok(()), "{precision}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_precision_of_its_own_keeps_it() {
+        let half = model(Some(DType::F16), &["Conv"]);
+        assert_eq!(answer(Precision::Fp16, &half), Ok(()));
+        assert_eq!(answer(Precision::Native, &half), Ok(()));
+        let refusal = answer(Precision::Int8, &half).unwrap_err();
+        assert!(refusal.contains("the file is fp16") && refusal.contains("give the fp32 model"), "{refusal}");
+        let quantised = model(Some(DType::F32), &["Conv", "QuantizeLinear", "DequantizeLinear"]);
+        assert_eq!(answer(Precision::Int8, &quantised), Ok(()));
+        assert!(answer(Precision::Fp32, &quantised).is_err());
+    }
+
+    #[test]
+    fn an_engine_is_native() {
+        let engine = ModelInfo { format: ModelFormat::Engine, ..ModelInfo::default() };
+        assert_eq!(answer(Precision::Native, &engine), Ok(()));
+        for &precision in Precision::ALL.iter().filter(|&&precision| precision != Precision::Native) {
+            assert!(answer(precision, &engine).unwrap_err().contains("--precision native"), "{precision}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use prony_types::{ModelInfo, ModelSource, SceneKind};
 use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use crate::engine::{self, EngineFile};
 use crate::{builtin, info};
 
 /// Why a file is not a model that Prony can use.
@@ -29,6 +30,31 @@ pub enum ModelError {
         /// What was found instead.
         reason: String,
     },
+    /// The file should be a TensorRT engine and is something else.
+    #[error("{name} is not a TensorRT engine: {reason}")]
+    NotEngine {
+        /// Which model.
+        name: String,
+        /// What was found instead.
+        reason: String,
+    },
+    /// A TensorRT engine of which something is missing.
+    #[error("{name} is not a whole TensorRT engine: {reason}")]
+    CutEngine {
+        /// Which model.
+        name: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// What stands beside an engine cannot be used.
+    #[error("cannot use {}, which should say where the engine was built: {reason}; remove it, or build the engine again",
+        path.display())]
+    Sidecar {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A kind of model that is known, but not by this version.
     #[error("{name}: {kind} files are not supported yet; export the model to ONNX")]
     Unsupported {
@@ -42,7 +68,7 @@ pub enum ModelError {
 /// A model file in memory.
 #[derive(Clone, Debug)]
 pub struct ModelFile {
-    /// The whole file.
+    /// The whole file; an engine's is mapped, not read.
     pub bytes: Bytes,
     /// SHA-256 of the bytes, in hex.
     pub sha256: String,
@@ -50,6 +76,8 @@ pub struct ModelFile {
     pub info: ModelInfo,
     /// Where it is, unless it is built in. Weights in separate files are looked for beside it.
     pub path: Option<PathBuf>,
+    /// What is known of it where it is a TensorRT engine.
+    pub engine: Option<EngineFile>,
 }
 
 impl ModelFile {
@@ -72,10 +100,15 @@ impl ModelFile {
         // Asked before opening: a pipe would block there.
         let kind = std::fs::metadata(path).map_err(unreadable)?;
         if kind.is_dir() {
-            return Err(unreadable(std::io::Error::other("it is a folder; give an .onnx file")));
+            return Err(unreadable(std::io::Error::other("it is a folder; give an .onnx or .engine file")));
         }
         if !kind.is_file() {
             return Err(unreadable(std::io::Error::other("it is not a regular file")));
+        }
+        if engine::is_engine(path) {
+            let (bytes, sha256, engine) = engine::open(path)?;
+            let (info, path) = (engine.info(), Some(path.to_owned()));
+            return Ok(ModelFile { bytes, sha256, info, path, engine: Some(engine) });
         }
         let bytes = std::fs::read(path).map_err(unreadable)?;
         ModelFile::parse(&path.display().to_string(), bytes.into(), Some(path.to_owned()))
@@ -87,7 +120,7 @@ impl ModelFile {
         }
         let info = info::read(&bytes).map_err(|reason| ModelError::NotOnnx { name: name.to_owned(), reason })?;
         let sha256 = sha256_hex(&bytes);
-        Ok(ModelFile { bytes, sha256, info, path })
+        Ok(ModelFile { bytes, sha256, info, path, engine: None })
     }
 
     /// Lets go of the bytes where they can be read again from the file.
@@ -102,7 +135,6 @@ impl ModelFile {
 fn foreign_kind(bytes: &[u8], path: Option<&Path>) -> Option<&'static str> {
     let extension = path.and_then(|p| p.extension()).and_then(|e| e.to_str()).unwrap_or_default();
     match extension {
-        "engine" | "plan" => Some("TensorRT engine"),
         "pt" | "pth" if bytes.starts_with(b"PK") || bytes.starts_with(&[0x80, 2]) => Some("PyTorch checkpoint"),
         _ => None,
     }
@@ -110,7 +142,11 @@ fn foreign_kind(bytes: &[u8], path: Option<&Path>) -> Option<&'static str> {
 
 /// SHA-256 in hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+    hex(&Sha256::digest(bytes))
+}
+
+pub(crate) fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     })

@@ -43,8 +43,13 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
 
 /// A few words on what the bytes look like instead.
 fn sniff(bytes: &[u8]) -> String {
+    look(bytes).unwrap_or("its bytes are not ONNX, or it was cut short").to_owned()
+}
+
+/// What a file is that is no model, where that can be told from how it begins.
+pub(crate) fn look(bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(512)];
-    let what = if head.starts_with(b"PK") {
+    Some(if head.starts_with(b"PK") {
         "it is a zip archive (a PyTorch checkpoint?)"
     } else if head.starts_with(b"\x89HDF") {
         "it is an HDF5 file"
@@ -55,9 +60,8 @@ fn sniff(bytes: &[u8]) -> String {
     } else if head.iter().all(|b| matches!(b, 9 | 10 | 13 | 32..127)) {
         "it is a text file"
     } else {
-        "its bytes are not ONNX, or it was cut short"
-    };
-    what.to_owned()
+        return None;
+    })
 }
 
 fn tensor(value: &ValueInfo) -> TensorInfo {

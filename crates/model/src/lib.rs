@@ -3,9 +3,13 @@
 pub mod onnx;
 
 mod builtin;
+mod engine;
 mod file;
 mod info;
 mod literal;
+mod sidecar;
 
 pub use builtin::builtin;
+pub use engine::{EngineFile, PlanHeader, PlanVersion, map_file, sha256_file};
 pub use file::{ModelError, ModelFile, sha256_hex};
+pub use sidecar::{ENGINE_SCHEMA, Sidecar, mismatch};

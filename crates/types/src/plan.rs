@@ -198,6 +198,8 @@ pub struct ProviderSpec {
     pub trt_plugins: Vec<PathBuf>,
     /// Tries an engine although it was built for something else.
     pub force_engine: bool,
+    /// The host sleeps while it waits for the GPU instead of spinning.
+    pub blocking_wait: bool,
     /// OpenVINO's name of the device, e.g. `CPU`, `GPU.0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub openvino_device: Option<String>,

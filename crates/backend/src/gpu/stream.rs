@@ -80,7 +80,8 @@ impl Stream {
     /// Records what `enqueue` puts on this stream instead of doing it. Whatever happens, the stream records no more
     /// afterwards.
     pub(crate) fn capture(&self, enqueue: impl FnOnce() -> Result<(), String>) -> Result<Graph, String> {
-        for symbol in ["cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"] {
+        for symbol in ["cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"]
+        {
             if !has(symbol) {
                 return Err(format!("the driver has no {symbol}"));
             }
