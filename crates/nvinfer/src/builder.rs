@@ -25,16 +25,18 @@ impl Builder {
 
     /// Where device memory of builds comes from.
     pub fn set_allocator(&self, allocator: &GpuAllocator) {
-        // SAFETY: the builder keeps the allocator, and the one before until TensorRT has the new one.
-        unsafe { call!(self.object, builder::SET_GPU_ALLOCATOR, allocator.object(self.object.family())) }
-        self.object.keep("allocator", allocator.clone());
+        let pointer = allocator.object(self.object.family());
+        self.object.keep(pointer, allocator.clone());
+        // SAFETY: the builder keeps the allocator.
+        unsafe { call!(self.object, builder::SET_GPU_ALLOCATOR, pointer) }
     }
 
     /// Where errors of builds go.
     pub fn set_error_recorder(&self, recorder: &ErrorRecorder) {
-        self.object.keep_recorder(recorder);
+        let pointer = recorder.object(self.object.family());
+        self.object.keep_recorder(pointer, recorder);
         // SAFETY: the builder keeps the recorder.
-        unsafe { call!(self.object, builder::SET_ERROR_RECORDER, recorder.object(self.object.family())) }
+        unsafe { call!(self.object, builder::SET_ERROR_RECORDER, pointer) }
     }
 
     /// DLA cores of the device.

@@ -35,8 +35,13 @@ use crate::Family;
 type Slot = *const c_void;
 
 /// A virtual table: offset to top and type information (both zero: nothing casts our objects), then the slots.
-#[repr(transparent)]
-struct Table<const N: usize>([Slot; N]);
+#[repr(C)]
+struct Table<const N: usize> {
+    slots: [Slot; N],
+    /// What C++ calls the methods, for the comparison with the facts.
+    #[cfg(test)]
+    names: &'static [&'static str],
+}
 
 // SAFETY: the addresses of functions never change.
 unsafe impl<const N: usize> Sync for Table<N> {}
@@ -45,7 +50,7 @@ impl<const N: usize> Table<N> {
     /// What an object's first word is: the address of slot 0.
     const fn slots(&'static self) -> *const Slot {
         // SAFETY: every table has the two words in front and at least one slot.
-        unsafe { self.0.as_ptr().add(2) }
+        unsafe { self.slots.as_ptr().add(2) }
     }
 }
 
@@ -113,24 +118,28 @@ extern "C" fn destroy(_this: *mut c_void) {}
 
 /// The table of a versioned interface: language, information and destructors come first, in that order.
 macro_rules! versioned {
-    ($kind:literal; $($slot:expr),+ $(,)?) => {{
+    ($kind:literal; $($name:literal => $slot:expr),+ $(,)?) => {{
         extern "C" fn info(_this: *const std::ffi::c_void) -> $crate::callback::InterfaceInfo {
             $crate::callback::InterfaceInfo { kind: $kind.as_ptr(), major: 1, minor: 0 }
         }
         $crate::callback::plain![
-            $crate::callback::api_language,
-            info,
-            $crate::callback::destroy,
-            $crate::callback::destroy,
-            $($slot),+
+            "getAPILanguage" => $crate::callback::api_language,
+            "getInterfaceInfo" => info,
+            "~complete" => $crate::callback::destroy,
+            "~deleting" => $crate::callback::destroy,
+            $($name => $slot),+
         ]
     }};
 }
 
-/// A table of these slots.
+/// A table of these slots, each after what C++ calls it.
 macro_rules! plain {
-    ($($slot:expr),+ $(,)?) => {
-        $crate::callback::Table([std::ptr::null(), std::ptr::null(), $($slot as *const std::ffi::c_void),+])
+    ($($name:literal => $slot:expr),+ $(,)?) => {
+        $crate::callback::Table {
+            slots: [std::ptr::null(), std::ptr::null(), $($slot as *const std::ffi::c_void),+],
+            #[cfg(test)]
+            names: &[$($name),+],
+        }
     };
 }
 
@@ -167,3 +176,5 @@ fn lock<T: ?Sized>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod calls;
+#[cfg(test)]
+mod facts;

@@ -182,9 +182,9 @@ impl BuilderConfig {
 
     /// Who gives batches for int8; 8.x and 10.x.
     pub fn set_calibrator(&mut self, calibrator: &Calibrator) -> Result<(), Error> {
-        self.give(&config::SET_INT8_CALIBRATOR, calibrator.object(self.object.family()))?;
-        self.object.keep("calibrator", calibrator.clone());
-        Ok(())
+        let pointer = calibrator.object(self.object.family());
+        self.object.keep(pointer, calibrator.clone());
+        self.give(&config::SET_INT8_CALIBRATOR, pointer)
     }
 
     /// A timing cache from an earlier build's bytes, or an empty one.
@@ -199,12 +199,12 @@ impl BuilderConfig {
 
     /// Uses a timing cache. One of another device is refused unless `ignore_mismatch`.
     pub fn set_timing_cache(&mut self, cache: &TimingCache, ignore_mismatch: bool) -> Result<(), Error> {
+        let pointer = cache.object.public();
+        self.object.keep(pointer, Arc::clone(&cache.object));
         let since = self.object.now();
         // SAFETY: the configuration keeps the cache.
-        let done = unsafe { call!(self.object, config::SET_TIMING_CACHE, cache.object.public(), ignore_mismatch) };
-        self.object.accepted(done, || "the timing cache".to_owned(), since)?;
-        self.object.keep("timing cache", Arc::clone(&cache.object));
-        Ok(())
+        let done = unsafe { call!(self.object, config::SET_TIMING_CACHE, pointer, ignore_mismatch) };
+        self.object.accepted(done, || "the timing cache".to_owned(), since)
     }
 
     /// Whether the engine can tell everything about its layers.
@@ -229,9 +229,9 @@ impl BuilderConfig {
 
     /// Who hears of the progress; since 10.0.
     pub fn set_progress_monitor(&mut self, monitor: &ProgressMonitor) -> Result<(), Error> {
-        self.give(&config::SET_PROGRESS_MONITOR, monitor.object(self.object.family()))?;
-        self.object.keep("progress monitor", monitor.clone());
-        Ok(())
+        let pointer = monitor.object(self.object.family());
+        self.object.keep(pointer, monitor.clone());
+        self.give(&config::SET_PROGRESS_MONITOR, pointer)
     }
 
     /// Whether the engine runs on every GPU since Ampere, more slowly; since 8.6.
@@ -265,7 +265,7 @@ impl BuilderConfig {
         Ok(())
     }
 
-    /// Hands over an object of ours that the configuration then keeps.
+    /// Hands over an object of ours that the configuration keeps.
     fn give(&self, method: &Method<unsafe extern "C" fn(Ptr, Ptr)>, ours: Ptr) -> Result<(), Error> {
         // SAFETY: a method of the configuration that takes such an object.
         unsafe { try_call!(self.object, *method, ours) };

@@ -176,7 +176,7 @@ impl Context {
             bindings.addresses[bindings.first + position] = address;
             return Ok(());
         }
-        let since = self.object.now();
+        let since = self.object.glance();
         // SAFETY: the name outlives the call; the memory is the caller's promise.
         let done = unsafe {
             let name = self.tensors[position].c_name.as_ptr();
@@ -205,7 +205,7 @@ impl Context {
     /// # Safety
     /// As for [`Context::set_address`] and [`Context::set_profile`], and every tensor has an address.
     pub unsafe fn enqueue(&mut self, stream: *mut c_void) -> Result<(), Error> {
-        let since = self.object.now();
+        let since = self.object.glance();
         // SAFETY: stream and memory are the caller's promise; there is an address for every number.
         let done = unsafe {
             match &mut self.bindings {
@@ -222,22 +222,23 @@ impl Context {
     /// Where the memory of an output comes from whose size the data decide; since 8.5.
     pub fn set_output_allocator(&mut self, name: &str, allocator: &OutputAllocator) -> Result<(), Error> {
         let position = self.position(name)?;
+        let pointer = allocator.object(self.object.family());
+        self.object.keep(pointer, allocator.clone());
         let since = self.object.now();
         // SAFETY: the name outlives the call, and the context keeps the allocator.
         let done = unsafe {
-            let (c_name, family) = (self.tensors[position].c_name.as_ptr(), self.object.family());
-            try_call!(self.object, context::SET_OUTPUT_ALLOCATOR, c_name, allocator.object(family))
+            let name = self.tensors[position].c_name.as_ptr();
+            try_call!(self.object, context::SET_OUTPUT_ALLOCATOR, name, pointer)
         };
-        self.object.accepted(done, || format!("an allocator for output '{name}'"), since)?;
-        self.object.keep(format!("output allocator of {name}"), allocator.clone());
-        Ok(())
+        self.object.accepted(done, || format!("an allocator for output '{name}'"), since)
     }
 
     /// Who is told the time of each layer. Inferences are then slower.
     pub fn set_profiler(&mut self, profiler: &Profiler) {
-        // SAFETY: the context keeps the profiler, and the one before until TensorRT has the new one.
-        unsafe { call!(self.object, context::SET_PROFILER, profiler.object(self.object.family())) }
-        self.object.keep("profiler", profiler.clone());
+        let pointer = profiler.object(self.object.family());
+        self.object.keep(pointer, profiler.clone());
+        // SAFETY: the context keeps the profiler.
+        unsafe { call!(self.object, context::SET_PROFILER, pointer) }
     }
 
     /// Tells the profiler of the last inference, which must be done; where enqueue does not do that by itself. Since 8.2.

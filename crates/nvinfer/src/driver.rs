@@ -7,6 +7,7 @@ use std::ptr::null;
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 
 use crate::Error;
+use crate::library::loader_said;
 
 /// What to do when there is no driver.
 const ADVICE: &str = "install the driver of this GPU and see that nvidia-smi (on a Jetson: the l4t packages) works";
@@ -25,7 +26,8 @@ impl Driver {
         let name = path.display();
         let fail = |reason: String| Error::Driver { reason: format!("{name}: {reason}; {ADVICE}") };
         // SAFETY: a library of the driver, whose initialisers are meant to run in any process.
-        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| fail(e.to_string()))?;
+        let handle =
+            unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| fail(loader_said(path, &e)))?;
         // The driver has threads and handlers of its own: it stays.
         let handle: &'static Handle = Box::leak(Box::new(handle));
         let check = |what: &str, result: i32| match result {
@@ -34,12 +36,13 @@ impl Driver {
         };
         // SAFETY: the driver's documented C functions, with places to write to that outlive the calls.
         unsafe {
-            let init = handle.get::<unsafe extern "C" fn(u32) -> i32>("cuInit").map_err(|e| fail(e.to_string()))?;
+            let missing = |symbol: &str| fail(format!("has no symbol {symbol}"));
+            let init = handle.get::<unsafe extern "C" fn(u32) -> i32>("cuInit").map_err(|_| missing("cuInit"))?;
             check("cuInit", init(0))?;
             let ask = |symbol: &'static str| -> Result<i32, Error> {
                 let function = handle.get::<unsafe extern "C" fn(*mut i32) -> i32>(symbol);
                 let mut answer = 0;
-                check(symbol, function.map_err(|e| fail(e.to_string()))?(&raw mut answer))?;
+                check(symbol, function.map_err(|_| missing(symbol))?(&raw mut answer))?;
                 Ok(answer)
             };
             let (version, devices) = (ask("cuDriverGetVersion")?, ask("cuDeviceGetCount")?);

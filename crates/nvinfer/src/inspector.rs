@@ -19,12 +19,12 @@ impl Inspector {
 
     /// Shapes are told as this context has them.
     pub fn set_context(&mut self, context: &Context) -> Result<(), Error> {
+        let pointer = context.object.public();
+        self.object.keep(pointer, Arc::clone(&context.object));
         let since = self.object.now();
         // SAFETY: the inspector keeps the context.
-        let done = unsafe { try_call!(self.object, inspector::SET_EXECUTION_CONTEXT, context.object.public()) };
-        self.object.accepted(done, || "a context for the inspector".to_owned(), since)?;
-        self.object.keep("execution context", Arc::clone(&context.object));
-        Ok(())
+        let done = unsafe { try_call!(self.object, inspector::SET_EXECUTION_CONTEXT, pointer) };
+        self.object.accepted(done, || "a context for the inspector".to_owned(), since)
     }
 
     /// Every layer, as JSON. How much is in it depends on the verbosity that the engine was built with.

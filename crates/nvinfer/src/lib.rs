@@ -1,7 +1,7 @@
 //! TensorRT without its headers: `libnvinfer` is opened with dlopen and its objects are called by the position of their
 //! methods. The only room that knows the C++ ABI.
 //!
-//! A [`Library`] says which major it is, and with that the tables of [`mod@tables`] say where each method is and since
+//! A [`Library`] says which major it is, and with that the tables say where each method is and since
 //! which version; a younger method is refused, never called. Nothing is created without a [`Driver`] that was checked,
 //! because without one TensorRT crashes or answers with an address that is none. Every wrapper holds its parent, so
 //! children always go first, and a clone of each callback object that it was given.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LAZY, RTLD_LOCAL};
 
 use crate::object::{Held, Object};
 use crate::tables::{Ptr, Str};
@@ -133,12 +133,20 @@ impl fmt::Debug for Library {
     }
 }
 
-/// Opens a library for good: TensorRT has threads and exit handlers that must not lose their code.
+/// Opens a library for good: TensorRT has threads and exit handlers that must not lose their code. Functions are bound
+/// when they are called: the plugins name all of cuBLAS and cuDNN and need none of it for most models.
 pub(crate) fn open(path: &Path, scope: i32) -> Result<&'static Handle, Error> {
-    let fail = |error: libloading::Error| Error::Open { path: path.to_owned(), reason: error.to_string() };
+    let fail = |error: libloading::Error| Error::Open { path: path.to_owned(), reason: loader_said(path, &error) };
     // SAFETY: the user named this library in order to have its code run.
-    let handle = unsafe { Handle::open(Some(path), RTLD_NOW | scope) }.map_err(fail)?;
+    let handle = unsafe { Handle::open(Some(path), RTLD_LAZY | scope) }.map_err(fail)?;
     Ok(Box::leak(Box::new(handle)))
+}
+
+/// What the loader said about a library, which is behind the error and begins with the path.
+pub(crate) fn loader_said(path: &Path, error: &libloading::Error) -> String {
+    let said = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    let path = format!("{}: ", path.display());
+    said.strip_prefix(&path).map(str::to_owned).unwrap_or(said)
 }
 
 /// A function of a library.
@@ -149,4 +157,25 @@ pub(crate) unsafe fn symbol<F: Copy>(handle: &Handle, path: &Path, symbol: &'sta
     // SAFETY: the caller's promise.
     let found = unsafe { handle.get::<F>(symbol) };
     found.map(|found| *found).map_err(|_| Error::Symbol { path: path.to_owned(), symbol })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_opened_or_is_something_else_is_named_with_the_reason() {
+        let error = Library::open(Path::new("/nowhere/libnvinfer.so.10")).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::Open { .. }), "{text}");
+        assert!(text.starts_with("/nowhere/libnvinfer.so.10: cannot be opened: "), "{text}");
+        assert!(text.contains("No such file"), "{text}");
+        let error = Library::open(Path::new("libc.so.6")).unwrap_err();
+        assert!(matches!(error, Error::Symbol { symbol: "getInferLibVersion", .. }), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libnvinfer.so.10");
+        std::fs::write(&path, "no library at all").unwrap();
+        let text = Library::open(&path).unwrap_err().to_string();
+        assert!(text.contains(path.to_str().unwrap()) && text.contains("file too short"), "{text}");
+    }
 }

@@ -94,9 +94,8 @@ fn read(object: &Held, is_input: bool) -> Result<IoTensor, Error> {
             _ => try_call!(object, tensor::GET_DIMENSIONS).into(),
         };
         // The first of the formats that are allowed; linear where nothing was said.
-        let format = call!(object, tensor::GET_ALLOWED_FORMATS)
-            .checked_ilog2()
-            .map_or(0, |_| i32::try_from(call!(object, tensor::GET_ALLOWED_FORMATS).trailing_zeros()).unwrap_or(0));
+        let formats = call!(object, tensor::GET_ALLOWED_FORMATS);
+        let format = if formats == 0 { 0 } else { formats.trailing_zeros().cast_signed() };
         Ok(IoTensor {
             dims: dims.shape().ok_or_else(|| object.refused(format!("the shape of '{name}'"), since))?,
             name,

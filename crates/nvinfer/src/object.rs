@@ -14,9 +14,12 @@ use crate::tables::{Everywhere, Method, Ptr, Str};
 use crate::{Error, Family, Library, Version};
 
 /// Addresses below are no objects: without a driver 10.x and 11.x answer with 0x228.
-const LOWEST: usize = 64 * 1024;
+pub(crate) const LOWEST: usize = 64 * 1024;
 /// The deleting destructor in the table of a public object.
-const DELETE: usize = 1;
+pub(crate) const DELETE: usize = 1;
+
+/// The word of a public object with the address of its implementation.
+pub(crate) const IMPLEMENTATION: usize = 1;
 
 /// How an object is called and ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +39,8 @@ pub(crate) struct Object {
     library: Library,
     logger: Logger,
     recorder: Mutex<Option<ErrorRecorder>>,
-    /// What TensorRT was given a pointer to, by what it is for. Goes after the object itself.
-    kept: Mutex<BTreeMap<String, Box<dyn Any + Send + Sync>>>,
+    /// What TensorRT was given a pointer to, by that pointer. Goes after the object itself.
+    kept: Mutex<BTreeMap<usize, Box<dyn Any + Send + Sync>>>,
     parent: Option<Arc<Object>>,
 }
 
@@ -95,6 +98,11 @@ impl Object {
         let public = NonNull::new(pointer).filter(|pointer| pointer.addr().get() >= LOWEST)?;
         let (recorder, kept) = (Mutex::default(), Mutex::default());
         let object = Object { public, kind, library: library.clone(), logger: *logger, recorder, kept, parent };
+        if object.this().addr() < LOWEST {
+            // Nothing that could be called, not even to delete it.
+            std::mem::forget(object);
+            return None;
+        }
         Some(Held { object: Arc::new(object), not_sync: PhantomData })
     }
 
@@ -120,7 +128,7 @@ impl Object {
         match self.kind {
             Kind::Interface(_) => self.public(),
             // SAFETY: a public object is two pointers, its table and its implementation.
-            Kind::Owned | Kind::Borrowed => unsafe { *self.public().cast::<Ptr>().add(1) },
+            Kind::Owned | Kind::Borrowed => unsafe { *self.public().cast::<Ptr>().add(IMPLEMENTATION) },
         }
     }
 
@@ -144,16 +152,16 @@ impl Object {
         Ok((unsafe { function(this, method.slot(self.version())?) }, this))
     }
 
-    /// Keeps what TensorRT was given a pointer to until the object is gone or is given another for the same purpose.
-    pub(crate) fn keep(&self, purpose: impl Into<String>, what: impl Any + Send + Sync) {
-        let old = lock(&self.kept).insert(purpose.into(), Box::new(what));
-        drop(old);
+    /// Keeps what TensorRT was given a pointer to until the object is gone, even where it was given another since: an
+    /// engine may still use the allocator that it was loaded with.
+    pub(crate) fn keep(&self, pointer: Ptr, what: impl Any + Send + Sync) {
+        lock(&self.kept).entry(pointer.addr()).or_insert_with(|| Box::new(what));
     }
 
     /// Keeps a recorder and lets errors of this object and its children carry what it heard.
-    pub(crate) fn keep_recorder(&self, recorder: &ErrorRecorder) {
+    pub(crate) fn keep_recorder(&self, pointer: Ptr, recorder: &ErrorRecorder) {
         *lock(&self.recorder) = Some(recorder.clone());
-        self.keep("error recorder", recorder.clone());
+        self.keep(pointer, recorder.clone());
     }
 
     /// The recorder that this object reports to: its own or the nearest ancestor's.
@@ -166,6 +174,11 @@ impl Object {
     pub(crate) fn now(&self) -> Moment {
         let recorded = self.recorder().map_or(0, |recorder| recorder.texts().len());
         Moment { log: self.logger.mark(), recorded }
+    }
+
+    /// Now, for the timed path: all that the recorder ever heard counts as new.
+    pub(crate) fn glance(&self) -> Moment {
+        Moment { log: self.logger.mark(), recorded: 0 }
     }
 
     /// What logger and recorder heard since.

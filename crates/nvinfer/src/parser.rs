@@ -14,7 +14,7 @@ use crate::tables::{Ptr, parser, parser_error};
 use crate::{Error, Library, Logger, Network, ParseError, Version};
 
 /// What every parser calls itself.
-const PARSER_VERSION: i32 = 100;
+pub(crate) const PARSER_VERSION: i32 = 100;
 /// Lines of the parser that are worth logging: warnings and worse.
 const VERBOSITY: i32 = 2;
 
@@ -44,8 +44,8 @@ impl ParserLibrary {
             let create = symbol(handle, path, "createNvOnnxParser_INTERNAL")?;
             let bound = symbol::<unsafe extern "C" fn() -> i32>(handle, path, "getInferLibVersion");
             match bound.map(|bound| Version::from_number(bound())) {
-                Ok(bound) if bound.major != version.major => return Err(refuse(bound.to_string())),
-                Err(_) if named.is_none() => return Err(refuse("of an unknown version".to_owned())),
+                Ok(bound) if bound.major != version.major => Err(refuse(bound.to_string())),
+                Err(_) if named.is_none() => Err(refuse("of an unknown version".to_owned())),
                 _ => Ok(ParserLibrary { path: path.to_owned(), library: library.clone(), create }),
             }
         }

@@ -17,16 +17,18 @@ impl Runtime {
 
     /// Where errors of this runtime and of its engines go.
     pub fn set_error_recorder(&self, recorder: &ErrorRecorder) {
-        self.object.keep_recorder(recorder);
+        let pointer = recorder.object(self.object.family());
+        self.object.keep_recorder(pointer, recorder);
         // SAFETY: the runtime keeps the recorder.
-        unsafe { call!(self.object, runtime::SET_ERROR_RECORDER, recorder.object(self.object.family())) }
+        unsafe { call!(self.object, runtime::SET_ERROR_RECORDER, pointer) }
     }
 
     /// Where device memory of its engines comes from. Must be set before the first engine is loaded.
     pub fn set_allocator(&self, allocator: &GpuAllocator) {
-        // SAFETY: the runtime keeps the allocator, and what it kept before until TensorRT has the new one.
-        unsafe { call!(self.object, runtime::SET_GPU_ALLOCATOR, allocator.object(self.object.family())) }
-        self.object.keep("allocator", allocator.clone());
+        let pointer = allocator.object(self.object.family());
+        self.object.keep(pointer, allocator.clone());
+        // SAFETY: the runtime keeps the allocator.
+        unsafe { call!(self.object, runtime::SET_GPU_ALLOCATOR, pointer) }
     }
 
     /// Threads that may be used for loading, since 8.4.
@@ -69,13 +71,11 @@ impl Runtime {
     /// Loads an engine piece by piece; 10.x alone.
     pub fn deserialize_stream(&self, reader: StreamReader) -> Result<Engine, Error> {
         let since = self.object.now();
+        let source = reader.object(self.object.family());
         // SAFETY: the reader outlives the call, and the engine keeps it.
-        let pointer = unsafe {
-            let family = self.object.family();
-            try_call!(self.object, runtime::DESERIALIZE_CUDA_ENGINE_STREAM, reader.object(family))
-        };
+        let pointer = unsafe { try_call!(self.object, runtime::DESERIALIZE_CUDA_ENGINE_STREAM, source) };
         let engine = self.object.child(Kind::Owned, "engine", pointer, since)?;
-        engine.keep("stream reader", reader);
+        engine.keep(source, reader);
         Ok(Engine::new(engine))
     }
 }

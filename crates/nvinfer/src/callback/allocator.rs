@@ -22,10 +22,21 @@ struct Body(Arc<dyn DeviceAllocator>);
 #[derive(Clone)]
 pub struct GpuAllocator(Arc<Object<Body>>);
 
-static OLD: Table<8> = plain![allocate, free, destroy, destroy, reallocate, deallocate];
-static NEW: Table<11> = versioned![
+pub(super) static OLD: Table<8> = plain![
+    "allocate" => allocate,
+    "free" => free,
+    "~complete" => destroy,
+    "~deleting" => destroy,
+    "reallocate" => reallocate,
+    "deallocate" => deallocate,
+];
+pub(super) static NEW: Table<11> = versioned![
     c"IGpuAllocator";
-    allocate, reallocate, deallocate, allocate_async, deallocate_async
+    "allocate" => allocate,
+    "reallocate" => reallocate,
+    "deallocate" => deallocate,
+    "allocateAsync" => allocate_async,
+    "deallocateAsync" => deallocate_async,
 ];
 
 impl GpuAllocator {

@@ -36,10 +36,40 @@ pub struct Calibrator {
     algorithm: &'static str,
 }
 
-static ENTROPY_OLD: Table<9> = plain![batch_size, batch, read, write, entropy2, destroy, destroy];
-static ENTROPY_NEW: Table<11> = versioned![c"IInt8EntropyCalibrator2"; batch_size, batch, read, write, entropy2];
-static MINMAX_OLD: Table<9> = plain![batch_size, batch, read, write, min_max, destroy, destroy];
-static MINMAX_NEW: Table<11> = versioned![c"IInt8MinMaxCalibrator"; batch_size, batch, read, write, min_max];
+pub(super) static ENTROPY_OLD: Table<9> = plain![
+    "getBatchSize" => batch_size,
+    "getBatch" => batch,
+    "readCalibrationCache" => read,
+    "writeCalibrationCache" => write,
+    "getAlgorithm" => entropy2,
+    "~complete" => destroy,
+    "~deleting" => destroy,
+];
+pub(super) static ENTROPY_NEW: Table<11> = versioned![
+    c"IInt8EntropyCalibrator2";
+    "getBatchSize" => batch_size,
+    "getBatch" => batch,
+    "readCalibrationCache" => read,
+    "writeCalibrationCache" => write,
+    "getAlgorithm" => entropy2,
+];
+pub(super) static MINMAX_OLD: Table<9> = plain![
+    "getBatchSize" => batch_size,
+    "getBatch" => batch,
+    "readCalibrationCache" => read,
+    "writeCalibrationCache" => write,
+    "getAlgorithm" => min_max,
+    "~complete" => destroy,
+    "~deleting" => destroy,
+];
+pub(super) static MINMAX_NEW: Table<11> = versioned![
+    c"IInt8MinMaxCalibrator";
+    "getBatchSize" => batch_size,
+    "getBatch" => batch,
+    "readCalibrationCache" => read,
+    "writeCalibrationCache" => write,
+    "getAlgorithm" => min_max,
+];
 
 impl Calibrator {
     /// By entropy (`IInt8EntropyCalibrator2`), which suits convolutional networks.

@@ -28,7 +28,7 @@ pub enum Severity {
 
 impl Severity {
     /// A number that we do not know is taken for chatter.
-    fn from_number(number: i32) -> Severity {
+    pub(super) fn from_number(number: i32) -> Severity {
         match number {
             0 => Severity::InternalError,
             1 => Severity::Error,
@@ -39,8 +39,11 @@ impl Severity {
     }
 }
 
+/// Takes a line.
+type Sink = dyn Fn(Severity, &str) + Send + Sync;
+
 struct Body {
-    sink: Box<dyn Fn(Severity, &str) + Send + Sync>,
+    sink: Box<Sink>,
     errors: Mutex<Errors>,
 }
 
@@ -58,8 +61,8 @@ struct Errors {
 #[derive(Clone, Copy)]
 pub struct Logger(&'static Object<Body>);
 
-static OLD: Table<5> = plain![log, destroy, destroy];
-static NEW: Table<7> = versioned![c"ILogger"; log];
+pub(super) static OLD: Table<5> = plain!["log" => log, "~complete" => destroy, "~deleting" => destroy];
+pub(super) static NEW: Table<7> = versioned![c"ILogger"; "log" => log];
 
 impl Logger {
     /// A logger that hands every line on. `sink` is called from any thread; what it panics with is swallowed.

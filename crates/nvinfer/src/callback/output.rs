@@ -23,8 +23,19 @@ struct Body(Arc<dyn OutputMemory>);
 #[derive(Clone)]
 pub struct OutputAllocator(Arc<Object<Body>>);
 
-static OLD: Table<7> = plain![interface_version, reallocate, notify32, destroy, destroy];
-static NEW: Table<9> = versioned![c"IOutputAllocator"; reallocate, reallocate_async, notify64];
+pub(super) static OLD: Table<7> = plain![
+    "getInterfaceVersion" => interface_version,
+    "reallocateOutput" => reallocate,
+    "notifyShape" => notify32,
+    "~complete" => destroy,
+    "~deleting" => destroy,
+];
+pub(super) static NEW: Table<9> = versioned![
+    c"IOutputAllocator";
+    "reallocateOutput" => reallocate,
+    "reallocateOutputAsync" => reallocate_async,
+    "notifyShape" => notify64,
+];
 
 impl OutputAllocator {
     /// An allocator that takes its memory from there.

@@ -14,8 +14,8 @@ struct Body(Mutex<Vec<(String, f32)>>);
 #[derive(Clone)]
 pub struct Profiler(Arc<Object<Body>>);
 
-static OLD: Table<5> = plain![report, destroy, destroy];
-static NEW: Table<7> = versioned![c"IProfiler"; report];
+pub(super) static OLD: Table<5> = plain!["reportLayerTime" => report, "~complete" => destroy, "~deleting" => destroy];
+pub(super) static NEW: Table<7> = versioned![c"IProfiler"; "reportLayerTime" => report];
 
 impl Profiler {
     /// An empty one.

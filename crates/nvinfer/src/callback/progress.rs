@@ -23,7 +23,12 @@ struct Body(Arc<dyn Progress>);
 #[derive(Clone)]
 pub struct ProgressMonitor(Arc<Object<Body>>);
 
-static TABLE: Table<9> = versioned![c"IProgressMonitor"; phase_start, step_complete, phase_finish];
+pub(super) static TABLE: Table<9> = versioned![
+    c"IProgressMonitor";
+    "phaseStart" => phase_start,
+    "stepComplete" => step_complete,
+    "phaseFinish" => phase_finish,
+];
 
 impl ProgressMonitor {
     /// A monitor that tells this.

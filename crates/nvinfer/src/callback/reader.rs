@@ -21,7 +21,7 @@ struct Body(Mutex<Box<dyn EngineReader>>);
 /// What TensorRT reads an engine from.
 pub struct StreamReader(Object<Body>);
 
-static TABLE: Table<7> = versioned![c"IStreamReader"; read];
+pub(super) static TABLE: Table<7> = versioned![c"IStreamReader"; "read" => read];
 
 impl StreamReader {
     /// A stream of what this reads.

@@ -12,7 +12,7 @@ use crate::Family;
 /// Errors that a recorder keeps; more are counted as an overflow.
 const KEPT: usize = 256;
 /// `ErrorCode::kUNSPECIFIED_ERROR`, for an index that is not there.
-const UNSPECIFIED: i32 = 1;
+pub(super) const UNSPECIFIED: i32 = 1;
 
 #[derive(Default)]
 struct Body {
@@ -30,11 +30,28 @@ struct Errors {
 #[derive(Clone)]
 pub struct ErrorRecorder(Arc<Object<Body>>);
 
-static OLD: Table<12> =
-    plain![destroy, destroy, count, code, description, overflowed, clear, report, add_reference, drop_reference];
-static NEW: Table<14> = versioned![
+pub(super) static OLD: Table<12> = plain![
+    "~complete" => destroy,
+    "~deleting" => destroy,
+    "getNbErrors" => count,
+    "getErrorCode" => code,
+    "getErrorDesc" => description,
+    "hasOverflowed" => overflowed,
+    "clear" => clear,
+    "reportError" => report,
+    "incRefCount" => add_reference,
+    "decRefCount" => drop_reference,
+];
+pub(super) static NEW: Table<14> = versioned![
     c"IErrorRecorder";
-    count, code, description, overflowed, clear, report, add_reference, drop_reference
+    "getNbErrors" => count,
+    "getErrorCode" => code,
+    "getErrorDesc" => description,
+    "hasOverflowed" => overflowed,
+    "clear" => clear,
+    "reportError" => report,
+    "incRefCount" => add_reference,
+    "decRefCount" => drop_reference,
 ];
 
 impl ErrorRecorder {
