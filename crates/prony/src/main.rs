@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod discover;
+mod engine_options;
 mod machine;
 mod options;
 mod resolve;
