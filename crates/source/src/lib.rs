@@ -10,6 +10,7 @@ pub mod png;
 pub mod scenes;
 pub mod synth;
 
+mod decode;
 mod error;
 
 pub use error::SourceError;
