@@ -179,13 +179,13 @@ fn watched(command: &mut Command, log: &Path, watch: &dyn Watch) -> Result<Optio
     let (mut seen, mut peak_bytes) = (from, 0);
     loop {
         let ended = child.0.try_wait().map_err(|error| format!("{name} cannot be waited for: {error}"))?;
-        if let Some(status) = ended {
-            return Ok(Some((End { status, text: tail(log, from).map_err(cannot)? }, peak_bytes)));
-        }
         let length = fs::metadata(log).map_or(seen, |metadata| metadata.len());
         if length > seen {
             seen = length;
             watch.alive();
+        }
+        if let Some(status) = ended {
+            return Ok(Some((End { status, text: tail(log, from).map_err(cannot)? }, peak_bytes)));
         }
         if watch.stop() {
             return Ok(None);

@@ -145,6 +145,7 @@ fn one_that_is_to_stop_is_ended_and_one_that_speaks_is_alive() {
         program(folder.path(), &format!("{TIMES}\nif [ -e \"$times.wait\" ]; then exec sleep 600; fi")).unwrap();
     let watch = Quiet::default();
     program.run(ASKED, &watch).unwrap().unwrap();
+    assert!(watch.beats.load(Ordering::Relaxed) > 0);
     fs::write(folder.path().join("trtexec-times.json.wait"), "").unwrap();
     let stopped = program.run(ASKED, &Quiet { stop: true, ..Quiet::default() }).unwrap();
     assert!(stopped.is_none());
