@@ -3,6 +3,7 @@
 mod bench;
 mod data;
 mod doctor;
+mod inspect;
 mod manual;
 mod report;
 mod run;
@@ -19,6 +20,7 @@ use prony_types::ExitCode;
 pub(crate) use self::bench::bench;
 pub(crate) use self::data::data;
 pub(crate) use self::doctor::doctor;
+pub(crate) use self::inspect::inspect;
 pub(crate) use self::manual::{completions, man};
 pub(crate) use self::report::report;
 pub(crate) use self::run::{Shape, run};

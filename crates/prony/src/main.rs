@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),
         Verb::Run(args) => command::run(&args),
+        Verb::Inspect(args) => command::inspect(&args),
         Verb::Data(args) => command::data(args),
         Verb::Report(args) => command::report(&args),
         Verb::Runtime(args) => command::runtime(&args),
