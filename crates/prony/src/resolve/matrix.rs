@@ -193,7 +193,7 @@ fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<
     Err(format!("--device {device} is not there: {name} has {devices} {plural}"))
 }
 
-fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
+pub(crate) fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
     match info.inputs[0].dims[..] {
         [Dim::Fixed(n), _, _, _] if n != u64::from(batch) => {
             Err(format!("its batch is fixed at {n}, so --batch {batch} does not fit; use --batch {n}"))
@@ -209,7 +209,7 @@ fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
 }
 
 /// Height and width of a detector's input: asked for, fixed by the file, or what its exporter wrote; else 640.
-fn image_size(asked: &Option<[u32; 2]>, head: HeadChoice, info: &ModelInfo) -> Result<Option<[u32; 2]>, String> {
+pub(crate) fn image_size(asked: &Option<[u32; 2]>, head: HeadChoice, info: &ModelInfo) -> Result<Option<[u32; 2]>, String> {
     let dims = match &info.inputs[0].dims[..] {
         [_, _, height, width] => [height, width],
         _ if head == HeadChoice::None => return Ok(None),
