@@ -236,7 +236,8 @@ mod tests {
 
     #[test]
     fn a_plan_file_says_the_same_as_flags() {
-        let text = "workspace = '1GB'\nopt-level = 2\nprofile = ['x=1x3:2x3:4x3']\ncalibration = 'photos'\nrefit = true";
+        let text =
+            "workspace = '1GB'\nopt-level = 2\nprofile = ['x=1x3:2x3:4x3']\ncalibration = 'photos'\nrefit = true";
         let mut file: EngineArgs = toml::from_str(text).unwrap();
         file.anchor(Path::new("/plans"));
         let flags = EngineArgs { opt_level: Some(0), sparse: true, ..EngineArgs::default() };
@@ -254,7 +255,10 @@ mod tests {
         assert_eq!(plain.spec(Precision::Fp16, true).unwrap().calibration, None);
         assert_eq!(plain.spec(Precision::Int8, false).unwrap().calibration, None);
         let scenes = plain.spec(Precision::Int8, true).unwrap().calibration.unwrap();
-        assert_eq!((scenes.source, scenes.frames, scenes.method), (SourceSpec::Scenes, 128, CalibrationMethod::Entropy));
+        assert_eq!(
+            (scenes.source, scenes.frames, scenes.method),
+            (SourceSpec::Scenes, 128, CalibrationMethod::Entropy)
+        );
         let arrays = EngineArgs { calibration: Some("/x.npz".into()), ..EngineArgs::default() };
         assert!(!arrays.is_default());
         let source = arrays.spec(Precision::Int8, true).unwrap().calibration.unwrap().source;
@@ -270,6 +274,12 @@ mod tests {
         let plugin = EngineArgs { plugin: vec!["/no/such.so".into()], ..EngineArgs::default() };
         assert_eq!(plugin.check(&[]).unwrap_err().to_string(), "--plugin /no/such.so is not a file");
         let photos = EngineArgs { calibration: Some("/no/such".into()), ..EngineArgs::default() };
-        assert!(photos.check(&[Precision::Int8]).unwrap_err().to_string().starts_with("--calibration /no/such is not there"));
+        assert!(
+            photos
+                .check(&[Precision::Int8])
+                .unwrap_err()
+                .to_string()
+                .starts_with("--calibration /no/such is not there")
+        );
     }
 }

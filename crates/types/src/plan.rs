@@ -269,6 +269,14 @@ pub enum ModelSource {
     File(PathBuf),
 }
 
+impl ModelSource {
+    /// Whether it is an engine, by the name of its file.
+    pub fn is_engine(&self) -> bool {
+        let ModelSource::File(path) = self else { return false };
+        path.extension().is_some_and(|ending| ending == "engine" || ending == "plan")
+    }
+}
+
 /// A model of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelSpec {
