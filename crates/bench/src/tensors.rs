@@ -1,6 +1,5 @@
 //! Tensors into the inputs of a session: what `bench --input` and `run` share.
 
-use half::f16;
 use half::slice::HalfFloatSliceExt as _;
 use prony_backend::SlotInput;
 use prony_types::{DType, Image, TensorData, TensorSpec, TensorView};
@@ -71,6 +70,7 @@ pub fn output_spec(view: &TensorView<'_>) -> TensorSpec {
 
 #[cfg(test)]
 mod tests {
+    use half::f16;
     use prony_types::PixelFormat;
 
     use super::*;

@@ -106,8 +106,8 @@ pub fn prepare(
         let tools = Tools { library: library.clone(), driver, gpu: gpu.clone(), budget, phases: Arc::default() };
         let order = order(job, model, &recipe, arithmetic, &cache)?;
         let plan = plan(&recipe.engine, onnx_bytes);
-        let advice = plan
-            .advice(Meminfo::read(Path::new(MEMINFO)), gpu.memory().ok().map(|m| m.free_bytes), { gpu.integrated() });
+        let advice =
+            plan.advice(Meminfo::read(Path::new(MEMINFO)), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
         let mut made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;

@@ -1,10 +1,13 @@
 //! The command line as it is typed. Nothing beyond [`crate::resolve`] sees these types.
 
+mod engine;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_types::{BackendName, HeadChoice, Precision, SceneKind};
 
+pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs};
 use crate::command::Shape;
 use crate::options::{BenchOptions, Library};
 use crate::runtime::Request;
@@ -33,6 +36,10 @@ pub(crate) enum Verb {
     Run(Box<RunArgs>),
     /// Say what a model file is and what is in it
     Inspect(InspectArgs),
+    /// Build TensorRT engines from a model, or find them in the cache
+    Build(Box<BuildArgs>),
+    /// List, check and prune the engines that were built
+    Cache(CacheArgs),
     /// Make data sets
     Data(DataArgs),
     /// Render the report of a run again

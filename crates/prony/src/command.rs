@@ -1,6 +1,8 @@
 //! What each verb does.
 
 mod bench;
+mod build;
+mod cache;
 mod data;
 mod doctor;
 mod inspect;
@@ -18,6 +20,8 @@ use indicatif::ProgressBar;
 use prony_types::ExitCode;
 
 pub(crate) use self::bench::bench;
+pub(crate) use self::build::build;
+pub(crate) use self::cache::cache;
 pub(crate) use self::data::data;
 pub(crate) use self::doctor::doctor;
 pub(crate) use self::inspect::inspect;

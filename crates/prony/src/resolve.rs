@@ -17,6 +17,7 @@ use prony_types::{
 };
 
 use self::matrix::{Expanded, Matrix};
+pub(crate) use self::matrix::{fits_batch, image_size};
 use self::tier::Choice;
 use crate::options::{BenchOptions, Seconds};
 
@@ -306,7 +307,8 @@ pub(crate) fn model_source(name: &str) -> anyhow::Result<ModelSource> {
     kind.parse().map(ModelSource::Builtin).map_err(unknown)
 }
 
-fn model(name: &str) -> anyhow::Result<(ModelSpec, ModelInfo)> {
+/// Reads a model by its name on the command line.
+pub(crate) fn model(name: &str) -> anyhow::Result<(ModelSpec, ModelInfo)> {
     let source = match model_source(name)? {
         ModelSource::File(path) => ModelSource::File(std::path::absolute(path)?),
         builtin => builtin,

@@ -37,8 +37,7 @@ pub(crate) use self::redactor::Redactor;
 use self::reference::References;
 pub(crate) use self::schedule::estimate_s;
 use self::sensors::Sensors;
-use self::worker::{Message, Worker, cause_of_death};
-pub(crate) use self::worker::{WORKER_VERB, loader_path};
+pub(crate) use self::worker::{Message, WORKER_VERB, Worker, cause_of_death, loader_path};
 use crate::resolve::Fate;
 
 /// How often the parent looks at the ring and the clock while a worker is timed. It costs a worker's core a few

@@ -111,7 +111,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// One run at a time on a machine; `None` when the user gave up waiting.
-fn wait_for_machine(interrupt: &Interrupt, quiet: bool) -> anyhow::Result<Option<MachineLock>> {
+pub(super) fn wait_for_machine(interrupt: &Interrupt, quiet: bool) -> anyhow::Result<Option<MachineLock>> {
     let waiting = || {
         if !quiet {
             eprintln!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");

@@ -247,7 +247,7 @@ fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<
     Err(format!("--device {device} is not there: {name} has {devices} {plural}"))
 }
 
-fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
+pub(crate) fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
     // An engine's shapes are known when it is opened; what does not fit is found there.
     let Some(input) = info.inputs.first() else { return Ok(()) };
     match input.dims[..] {
@@ -265,7 +265,11 @@ fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
 }
 
 /// Height and width of a detector's input: asked for, fixed by the file, or what its exporter wrote; else 640.
-fn image_size(asked: &Option<[u32; 2]>, head: HeadChoice, info: &ModelInfo) -> Result<Option<[u32; 2]>, String> {
+pub(crate) fn image_size(
+    asked: &Option<[u32; 2]>,
+    head: HeadChoice,
+    info: &ModelInfo,
+) -> Result<Option<[u32; 2]>, String> {
     let Some(input) = info.inputs.first() else { return Ok(asked.or(info.metadata.imgsz)) };
     let dims = match &input.dims[..] {
         [_, _, height, width] => [height, width],

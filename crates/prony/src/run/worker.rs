@@ -60,6 +60,7 @@ impl Worker {
             .arg(WORKER_VERB)
             .envs(loader_path(search(&job)))
             .envs(without_tf32(&job))
+            .envs(lazily(&job))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -172,6 +173,11 @@ fn without_tf32(job: &Job) -> Option<(&'static str, &'static str)> {
     // An engine has its own say on TF32, from when it was built.
     let decides = matches!(job.cell.backend, BackendName::OrtCuda | BackendName::OrtTensorrt);
     (decides && job.cell.precision != Precision::Tf32).then_some(prony_backend::NO_TF32)
+}
+
+/// With little memory, kernels are loaded when they are needed.
+fn lazily(job: &Job) -> Option<(&'static str, &'static str)> {
+    matches!(job, Job::Prepare(job) if job.engine.low_memory).then_some(("CUDA_MODULE_LOADING", "LAZY"))
 }
 
 /// The loader's path with these folders behind what is in it: what the user set comes first.
