@@ -5,6 +5,7 @@
 
 pub mod agreement;
 pub mod difference;
+mod engine;
 mod exit;
 mod phase;
 mod recommendation;
@@ -17,6 +18,7 @@ mod telemetry;
 pub mod verdict;
 
 pub use difference::{Contrast, EQUIVALENCE, TELLING, compare, comparisons};
+pub use engine::{equivalents, mark_slow_int8, not_in_precision};
 pub use exit::exit_code;
 pub use phase::{by_round, detections_per_frame, latency, phases, round_p50_ms};
 pub use recommendation::recommend;

@@ -4,10 +4,11 @@
 //! something to know and no objection: it starts with [`NOTE`] and stands last, whatever the verdict is.
 
 use prony_types::{
-    Agreement, BudgetSpec, InputRecord, MemoryRecord, OutputCheck, PlacementRecord, Precision, StageStats, Telemetry,
-    Verdict,
+    Agreement, BudgetSpec, InputRecord, LayersRecord, MemoryRecord, OutputCheck, PlacementRecord, Precision,
+    StageStats, Telemetry, Verdict,
 };
 
+use crate::engine::not_in_precision;
 use crate::stats::{P90_NEEDS, relative_half_width};
 use crate::stopping::TARGET_HALF_WIDTH;
 use crate::telemetry::{clock_change, throttle_events, watches_clocks};
@@ -84,6 +85,10 @@ pub struct Evidence<'a> {
     pub placement: Option<&'a PlacementRecord>,
     /// Why that could not be counted.
     pub placement_problem: Option<&'a str>,
+    /// What the layers of the engine compute in.
+    pub layers: Option<&'a LayersRecord>,
+    /// Why that could not be found out.
+    pub layers_problem: Option<&'a str>,
     /// Memory against its limit.
     pub memory: Option<&'a MemoryRecord>,
     /// Readings while this cell was timed.
@@ -102,6 +107,7 @@ pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     outputs(evidence, &mut findings);
     agreement(evidence, &mut findings);
     placement(evidence, &mut findings);
+    layers(evidence, &mut findings);
     memory(evidence.memory, &mut findings);
     throttling(evidence.telemetry, &mut findings);
     stability(evidence, &mut findings);
@@ -185,6 +191,15 @@ fn placement(evidence: &Evidence<'_>, findings: &mut Findings) {
         .map(|share| format!("{} on {} ({})", share.nodes, share.provider, share.operators.join(", ")))
         .collect();
     findings.push((Verdict::FellBack, format!("{placement}; {}", elsewhere.join(", "))));
+}
+
+fn layers(evidence: &Evidence<'_>, findings: &mut Findings) {
+    if let Some(problem) = evidence.layers_problem {
+        findings.push((Verdict::Unknown, format!("what the layers compute in could not be found out: {problem}")));
+    }
+    if let Some(reason) = evidence.layers.and_then(|layers| not_in_precision(evidence.precision, layers)) {
+        findings.push((Verdict::FellBack, reason));
+    }
 }
 
 fn memory(memory: Option<&MemoryRecord>, findings: &mut Findings) {

@@ -48,6 +48,8 @@ fn evidence<'a>(stats: &'a StageStats, telemetry: &'a [Telemetry]) -> Evidence<'
         precision: Precision::Fp32,
         placement: None,
         placement_problem: None,
+        layers: None,
+        layers_problem: None,
         memory: None,
         telemetry,
         lost_samples: 0,

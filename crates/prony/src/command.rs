@@ -1,8 +1,11 @@
 //! What each verb does.
 
 mod bench;
+mod build;
+mod cache;
 mod data;
 mod doctor;
+mod inspect;
 mod manual;
 mod report;
 mod run;
@@ -17,8 +20,11 @@ use indicatif::ProgressBar;
 use prony_types::ExitCode;
 
 pub(crate) use self::bench::bench;
+pub(crate) use self::build::build;
+pub(crate) use self::cache::cache;
 pub(crate) use self::data::data;
 pub(crate) use self::doctor::doctor;
+pub(crate) use self::inspect::inspect;
 pub(crate) use self::manual::{completions, man};
 pub(crate) use self::report::report;
 pub(crate) use self::run::{Shape, run};

@@ -3,6 +3,7 @@
 
 mod child;
 mod choose;
+mod companions;
 mod remedy;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use prony_backend::discovery::{self, Answer, Candidate, Places};
 use prony_types::{BackendName, GpuRecord, RuntimeName, RuntimeRecord, RuntimeState};
 
+pub(crate) use self::child::question;
 pub(crate) use self::choose::choose;
 use self::remedy::Elsewhere;
 
@@ -45,6 +47,9 @@ pub(crate) fn discover_for(
 ) -> anyhow::Result<Found> {
     let names: Vec<RuntimeName> = match prony_backend::needs(backend) {
         None => return Ok(Found::default()),
+        Some((name, _)) if backend == BackendName::Tensorrt => {
+            vec![name, RuntimeName::Nvonnxparser, RuntimeName::NvinferPlugin, RuntimeName::Cuda]
+        }
         Some((name, _)) if backend.on_gpu() => {
             vec![name, RuntimeName::Cuda]
         }

@@ -3,11 +3,13 @@
 mod args;
 mod command;
 mod discover;
+mod engine_options;
 mod machine;
 mod options;
 mod resolve;
 mod run;
 mod runtime;
+mod system;
 mod version;
 
 use std::process::ExitCode;
@@ -28,9 +30,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    mend_machine();
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),
         Verb::Run(args) => command::run(&args),
+        Verb::Inspect(args) => command::inspect(&args),
+        Verb::Build(args) => command::build(&args),
+        Verb::Cache(args) => command::cache(&args),
         Verb::Data(args) => command::data(args),
         Verb::Report(args) => command::report(&args),
         Verb::Runtime(args) => command::runtime(&args),
@@ -39,6 +45,13 @@ fn main() -> ExitCode {
         Verb::Man(args) => command::man(&args),
     };
     finish(outcome)
+}
+
+/// Undoes what an earlier command that died had changed about the machine.
+fn mend_machine() {
+    let Ok(home) = runtime::home::folder(None) else { return };
+    let said = system::undo_leftovers(&home, &system::Places::here());
+    said.into_iter().flatten().for_each(|line| eprintln!("{line}"));
 }
 
 fn finish(outcome: anyhow::Result<prony_types::ExitCode>) -> ExitCode {

@@ -9,11 +9,13 @@ use clap::Args;
 use prony_types::{ArenaGrowth, HeadChoice, Precision, RuntimeName};
 use serde::{Deserialize, Deserializer};
 
+use crate::engine_options::EngineArgs;
+
 /// What a flag or a key may say. Everything is optional here; defaults are in [`crate::resolve`].
 #[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct BenchOptions {
-    /// Model files (.onnx), or builtin-rgb, builtin-thermal; both of these if none is given
+    /// Model files (.onnx, .engine), or builtin-rgb, builtin-thermal; both of these if none is given
     #[arg(value_name = "MODEL")]
     pub(crate) models: Vec<String>,
 
@@ -118,7 +120,7 @@ pub(crate) struct BenchOptions {
     #[arg(long, help_heading = "Runtimes")]
     pub(crate) allow_fallback: bool,
 
-    /// Most GPU memory that a provider's arena may take, e.g. 4GB
+    /// Most GPU memory that a cell may take, e.g. 4GB: tensorrt is refused more, ONNX Runtime's arena keeps to it
     #[arg(long, value_name = "SIZE", help_heading = "Runtimes")]
     pub(crate) gpu_mem_limit: Option<Size>,
 
@@ -162,6 +164,17 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "NAME", help_heading = "Runtimes")]
     pub(crate) openvino_device: Option<String>,
 
+    /// Try an engine although it was built for another GPU or another TensorRT
+    #[arg(long, help_heading = "Runtimes")]
+    pub(crate) force: bool,
+
+    /// Sleep until the GPU is done instead of spinning: a core is free, and latency grows
+    #[arg(long, help_heading = "Runtimes")]
+    pub(crate) blocking_wait: bool,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+
     /// Fail on skipped cells and on every verdict but `valid`
     #[arg(long, help_heading = "Run")]
     pub(crate) strict: bool,
@@ -196,6 +209,7 @@ impl BenchOptions {
         options.trt_engine_cache.iter_mut().for_each(anchor);
         options.trt_timing_cache.iter_mut().for_each(anchor);
         options.trt_int8_table.iter_mut().for_each(anchor);
+        options.engine.anchor(base);
         options.reference.iter_mut().filter(|m| !m.starts_with("builtin-")).for_each(|model| {
             *model = base.join(&*model).to_string_lossy().into_owned();
         });
@@ -252,6 +266,9 @@ impl BenchOptions {
             trt_profile_max: self.trt_profile_max.or(file.trt_profile_max),
             trt_int8_table: self.trt_int8_table.or(file.trt_int8_table),
             openvino_device: self.openvino_device.or(file.openvino_device),
+            force: self.force || file.force,
+            blocking_wait: self.blocking_wait || file.blocking_wait,
+            engine: self.engine.or(file.engine),
             strict: self.strict || file.strict,
             redact: self.redact || file.redact,
         }

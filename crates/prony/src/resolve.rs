@@ -17,6 +17,7 @@ use prony_types::{
 };
 
 use self::matrix::{Expanded, Matrix};
+pub(crate) use self::matrix::{fits_batch, image_size};
 use self::tier::Choice;
 use crate::options::{BenchOptions, Seconds};
 
@@ -100,6 +101,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         (None, None) => vec![Precision::Fp32],
     };
     ensure!(!precisions.is_empty(), "--precision is empty");
+    options.engine.check(&precisions)?;
     let imgsz = options.imgsz.map(|size| size.0);
     let (batches, note) = match (&options.batch, choice) {
         (Some(list), _) => (list.clone(), None),
@@ -121,6 +123,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         precisions: once_each(precisions),
         batches: once_each(batches),
         backends_named,
+        backends_by_default: options.backends.is_none() && options.tier.is_none(),
         precisions_named: options.precision.is_some(),
         batches_named: options.batch.is_some(),
         imgsz,
@@ -129,6 +132,11 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         device: options.device.unwrap_or(0),
         threads,
         provider,
+        engine: &options.engine,
+        images: match &input.source {
+            SourceSpec::Dir(dir) => Some(dir),
+            SourceSpec::Scenes | SourceSpec::Tensor(_) => None,
+        },
     };
     let named_precisions = options.precision.iter().flatten().copied().collect();
     let Expanded { cells, fates, broken } = matrix.expand(machine);
@@ -299,7 +307,8 @@ pub(crate) fn model_source(name: &str) -> anyhow::Result<ModelSource> {
     kind.parse().map(ModelSource::Builtin).map_err(unknown)
 }
 
-fn model(name: &str) -> anyhow::Result<(ModelSpec, ModelInfo)> {
+/// Reads a model by its name on the command line.
+pub(crate) fn model(name: &str) -> anyhow::Result<(ModelSpec, ModelInfo)> {
     let source = match model_source(name)? {
         ModelSource::File(path) => ModelSource::File(std::path::absolute(path)?),
         builtin => builtin,

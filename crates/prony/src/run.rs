@@ -1,6 +1,7 @@
 //! One execution of a plan: workers, their rounds, and a record that is on disk after every step.
 
 mod cell;
+mod engines;
 mod files;
 mod fold;
 mod interrupt;
@@ -21,11 +22,12 @@ use anyhow::Context as _;
 use prony_bench::now_ns;
 use prony_judge as judge;
 use prony_types::{
-    CellRecord, CellStatus, Command, Environment, Event, EventKind, FailureKind, Job, MeasureJob, MemorySafety, Plan,
-    RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
+    BackendName, CellRecord, CellStatus, Command, Environment, Event, EventKind, FailureKind, Job, MeasureJob,
+    MemorySafety, Plan, RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
 };
 
 use self::cell::{Doing, RunCell};
+pub(crate) use self::engines::artifacts;
 pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_stamp};
 use self::fold::CellFold;
 pub(crate) use self::interrupt::Interrupt;
@@ -35,8 +37,7 @@ pub(crate) use self::redactor::Redactor;
 use self::reference::References;
 pub(crate) use self::schedule::estimate_s;
 use self::sensors::Sensors;
-use self::worker::{Message, Worker, cause_of_death};
-pub(crate) use self::worker::{WORKER_VERB, loader_path};
+pub(crate) use self::worker::{Message, WORKER_VERB, Worker, cause_of_death, loader_path};
 use crate::resolve::Fate;
 
 /// How often the parent looks at the ring and the clock while a worker is timed. It costs a worker's core a few
@@ -56,6 +57,8 @@ pub(crate) struct Run {
     sensors: Sensors,
     /// `None` where there is no home: then the run folder has them while the run lasts.
     reference_cache: Option<PathBuf>,
+    /// As above, for engines.
+    artifact_cache: Option<PathBuf>,
     lock: Option<MachineLock>,
     messages: Receiver<Message>,
     sender: Sender<Message>,
@@ -86,6 +89,8 @@ pub(crate) struct Beginning {
     pub(crate) environment: Environment,
     /// Where references are kept from run to run.
     pub(crate) reference_cache: Option<PathBuf>,
+    /// Where engines are.
+    pub(crate) artifact_cache: Option<PathBuf>,
     /// Held until the last cell has ended.
     pub(crate) lock: Option<MachineLock>,
 }
@@ -100,7 +105,8 @@ pub(crate) struct Ending {
 
 impl Run {
     pub(crate) fn new(begin: Beginning, files: Files, interrupt: Interrupt) -> anyhow::Result<Run> {
-        let Beginning { info, plan, fates, earlier, loudness, environment, reference_cache, lock } = begin;
+        let Beginning { info, plan, fates, earlier, loudness, environment, reference_cache, artifact_cache, lock } =
+            begin;
         let (sender, messages) = channel();
         let ids: Vec<String> = plan.cells.iter().map(|cell| cell.id.clone()).collect();
         let mut earlier_samples = match &earlier {
@@ -142,6 +148,7 @@ impl Run {
             interrupt,
             told_to_stop: false,
             reference_cache,
+            artifact_cache,
             lock,
             sensors: Sensors::start(sender.clone()),
             messages,
@@ -167,6 +174,7 @@ impl Run {
                 false => self.progress.finish(index, &schedule::last_word(&cell.fold.record)),
             }
         }
+        self.make_engines();
         self.prepare_cells();
         self.measure_rounds();
         self.measure_throughput();
@@ -194,7 +202,7 @@ impl Run {
 
     /// Loads the cells one after the other, so that no cold start is disturbed by another, and warms them up.
     fn prepare_cells(&mut self) {
-        for index in 0..self.cells.len() {
+        for index in self.loading_order() {
             if self.interrupt.asked() {
                 return;
             }
@@ -325,6 +333,11 @@ impl Run {
                 found.push(None);
                 continue;
             };
+            if cell.spec.backend == BackendName::Trtexec {
+                cell.fold.record.agreement_absent = Some("trtexec's outputs are not read".to_owned());
+                found.push(None);
+                continue;
+            }
             self.progress.milestone(index, "computing the reference");
             let file = match self.interrupt.asked() {
                 true => Err("interrupted".to_owned()),
@@ -427,6 +440,13 @@ impl Run {
                     self.progress.say(&format!("  {}: skipped: {reason}", event.cell));
                 }
             }
+            EventKind::Building(progress) => self.show_build(index, progress),
+            EventKind::Prepared { artifact, build_ms, rebuilt_because, notes } => {
+                cell.spec.artifact = Some(artifact.clone());
+                let word = engines::made(artifact.from_cache, *build_ms, rebuilt_because.as_deref());
+                self.progress.milestone(index, &word);
+                notes.iter().for_each(|note| self.progress.say(&format!("  {}: {note}", event.cell)));
+            }
             EventKind::RoundDone { seconds, .. } => {
                 cell.measured_s += seconds;
                 cell.rounds += 1;
@@ -461,7 +481,8 @@ impl Run {
     }
 
     fn show(&self, index: usize) {
-        if self.progress.is_live() && self.is_running(index) {
+        let building = self.cells[index].doing == Doing::Building;
+        if self.progress.is_live() && self.is_running(index) && !building {
             let (done, text) = schedule::figure(&self.record.plan.budget, &self.cells[index]);
             self.progress.figure(index, done, || text);
         }
@@ -502,9 +523,10 @@ impl Run {
         let budget = &self.record.plan.budget;
         self.record.cells = self.cells.iter().map(|cell| cell.fold.so_far(budget)).collect();
         let lowest = judge::lowest_available_mib(&self.telemetry);
+        let limits = self.record.cells.iter().filter_map(|cell| cell.memory.within_limit);
         self.record.memory_safety = MemorySafety {
-            all_within_limit: None,
-            total_violations: 0,
+            all_within_limit: limits.reduce(|all, held| all && held),
+            total_violations: self.record.cells.iter().map(|cell| cell.memory.violations.len() as u64).sum(),
             lowest_available_mib: [lowest, self.earlier_lowest_mib].into_iter().flatten().reduce(f64::min),
         };
     }
@@ -529,6 +551,7 @@ impl Run {
         }
         self.progress.clear();
         self.refresh();
+        judge::mark_slow_int8(&mut self.record.cells);
         let cells: &[CellRecord] = &self.record.cells;
         let rounds = |id: &str| {
             let cell = self.cells.iter().find(|cell| cell.spec.id == id);

@@ -15,7 +15,19 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prony-nvinfer", &[]),
     ("prony-backend", &["prony-types", "prony-model", "prony-nvinfer"]),
     ("prony-probe", &["prony-types"]),
-    ("prony-bench", &["prony-types", "prony-judge", "prony-vision", "prony-source", "prony-backend"]),
+    (
+        "prony-forge",
+        &[
+            "prony-types",
+            "prony-judge",
+            "prony-model",
+            "prony-vision",
+            "prony-source",
+            "prony-nvinfer",
+            "prony-backend",
+        ],
+    ),
+    ("prony-bench", &["prony-types", "prony-judge", "prony-vision", "prony-source", "prony-backend", "prony-forge"]),
     ("prony-store", &["prony-types"]),
     ("prony-report", &["prony-types"]),
     // For tests alone: a stand-in for TensorRT.

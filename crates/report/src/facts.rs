@@ -1,8 +1,8 @@
 //! Labelled facts, gathered once so that Markdown and HTML cannot say different things.
 
 use prony_types::{
-    CellRecord, CellSpec, Check, Environment, GpuRecord, MethodRecord, Outcome, Plan, PythonPackage, RunRecord,
-    RuntimeRecord, RuntimeState, SourceSpec, Stage, StageStats, TensorAgreement,
+    CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, MethodRecord, Outcome, Plan, PythonPackage,
+    RunRecord, RuntimeRecord, RuntimeState, SourceSpec, Stage, StageStats, TensorAgreement,
 };
 
 use crate::{figure, row};
@@ -215,16 +215,38 @@ pub(crate) fn memory_safety(record: &RunRecord) -> Vec<Fact> {
     };
     list.add("limit", within);
     list.add("violations", safety.total_violations.to_string());
+    for cell in record.cells.iter().filter(|cell| !cell.memory.violations.is_empty()) {
+        list.add("violation", format!("{}: {}", cell.id, cell.memory.violations.join("; ")));
+    }
     list.maybe("lowest available", safety.lowest_available_mib.map(figure::mib));
     list.0
 }
 
 /// All of a cell but its stages, charts and reasons.
 pub(crate) fn cell(record: &RunRecord, cell: &CellRecord) -> Vec<Group> {
-    [phases(cell), throughput(cell), model(record, cell), backend(cell), input(cell), memory(cell), agreement(cell)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let measured = [phases(cell), throughput(cell), engine(cell)];
+    let rest = [model(record, cell), backend(cell), input(cell), memory(cell), agreement(cell)];
+    measured.into_iter().chain(rest).flatten().collect()
+}
+
+/// The engine that was built, what its layers compute in, and what trtexec would say of it.
+fn engine(cell: &CellRecord) -> Option<Group> {
+    let mut list = List::default();
+    list.maybe("build", cell.build_ms.map(|ms| figure::seconds(ms / 1e3)));
+    if let Some(artifact) = &cell.artifact {
+        list.maybe("rebuilt because", artifact.rebuilt_because.as_deref());
+        list.add("notes", artifact.notes.join("; "));
+    }
+    if let Some(layers) = &cell.layers {
+        list.add("layers", layers.to_string());
+        let slow = |layer: &LayerTime| format!("{} ({}) {}", layer.name, layer.dtype, figure::ms(layer.ms));
+        list.add("slowest layers", layers.slowest.iter().map(slow).collect::<Vec<_>>().join("; "));
+    }
+    for line in &cell.equivalents {
+        let (latency, rate) = (figure::ms(line.latency_ms), figure::number(line.throughput_qps));
+        list.add("in other words", format!("{}: {latency}, {rate} qps ({})", line.tool, line.definition));
+    }
+    list.group("Engine")
 }
 
 fn phases(cell: &CellRecord) -> Option<Group> {
@@ -340,6 +362,10 @@ fn memory(cell: &CellRecord) -> Option<Group> {
     let mut list = List::default();
     list.maybe("host peak", memory.host_peak_mib.map(figure::mib));
     list.maybe("device peak", memory.device_peak_mib.map(figure::mib));
+    list.maybe("of it through our allocator", memory.allocator_peak_mib.map(figure::mib));
+    list.maybe("device, whole process", memory.process_mib.map(figure::mib));
+    list.maybe("host peak of loading", memory.load_host_peak_mib.map(figure::mib));
+    list.maybe("device once loaded", memory.load_device_mib.map(figure::mib));
     list.maybe("unified", memory.unified.map(|yes| if yes { "yes" } else { "no" }));
     let kind = memory.limit_type.as_deref().map_or_else(String::new, |kind| format!(" ({kind})"));
     list.maybe("limit", memory.limit_mib.map(|limit| format!("{}{kind}", figure::mib(limit))));

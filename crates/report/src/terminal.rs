@@ -149,6 +149,14 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
                 }
             }
         }
+        if let Some(layers) = &cell.layers {
+            note(out, "layers", Tone::Neutral, &layers.to_string(), &cell.id);
+        }
+        let same = cell.equivalents.iter().map(|line| format!("{} {}", line.tool, figure::ms(line.latency_ms)));
+        let same = same.collect::<Vec<_>>().join(", ");
+        if !same.is_empty() {
+            note(out, "by trtexec's definition", Tone::Neutral, &clean(&same), &cell.id);
+        }
     }
 }
 

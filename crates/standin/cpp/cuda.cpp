@@ -82,6 +82,7 @@ EXPORT int cuDriverGetVersion(int* version) {
 
 EXPORT int cuGetErrorName(int error, const char** name) {
     switch (error) {
+        case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; break;
         case OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
         case CAPTURE_UNSUPPORTED: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; break;
         default: *name = nullptr; return INVALID_VALUE;
@@ -112,11 +113,12 @@ EXPORT int cuDeviceGetName(char* name, int length, int) {
 
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
     switch (attribute) {
-        case 16: *value = static_cast<int>(number("sms", 4)); break;
+        case 16: *value = static_cast<int>(number("sms", 16)); break;
         case 18: *value = static_cast<int>(number("integrated", 0)); break;
         case 19: *value = 1; break;
-        case 75: *value = 9; break;
-        default: *value = 0;
+        case 75: *value = static_cast<int>(number("compute", 86) / 10); break;
+        case 76: *value = static_cast<int>(number("compute", 86) % 10); break;
+        default: return INVALID_VALUE;
     }
     return SUCCESS;
 }

@@ -42,13 +42,13 @@ struct Plan {
             }
         }
         const std::string text = out.str();
-        return mark() + word(text.size()) + text + word(checksum(text));
+        return mark(text.size()) + word(text.size()) + text + word(checksum(text));
     }
 
     /// Empty when read; otherwise what is wrong.
     std::string read(const std::string& bytes) {
-        const size_t head = mark().size() + 8;
-        if (bytes.compare(0, 4, mark(), 0, 4) != 0) return "Magic tag does not match: this is no engine";
+        const size_t head = MARK + 8;
+        if (bytes.compare(0, 4, "ftrt") != 0) return "Magic tag does not match: this is no engine";
         if (bytes.size() < head || bytes.size() != head + word(bytes, head - 8) + 8) {
             return "the serialized engine is truncated, it has " + std::to_string(bytes.size()) + " bytes";
         }
@@ -76,11 +76,14 @@ struct Plan {
     }
 
 private:
-    /// As a plan begins, with the version where one has it from 8.6 on.
-    static std::string mark() {
-        std::string out("ftrt\0\0\0\0 stand-in plan  ", 24);
+    /// As a plan begins: from 8.6 on its own length and its version are where these are.
+    static constexpr size_t MARK = 28;
+
+    static std::string mark(size_t text) {
+        std::string out("ftrt\0\0\0\0stand-in", 16);
+        out += word(MARK + 8 + text + 8);
         for (const auto& part : split(VERSION_TEXT, '.')) out += static_cast<char>(std::stoi(part));
-        out.resize(28);
+        out.resize(MARK);
         return out;
     }
 

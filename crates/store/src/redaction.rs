@@ -18,6 +18,7 @@ pub fn redact(record: &mut RunRecord) {
             *path = bare(path);
         }
         runtime_paths(&mut cell.runtime).into_iter().for_each(|path| *path = bare(path));
+        runtime_paths(&mut cell.builder).into_iter().for_each(|path| *path = bare(path));
         provider_paths(&mut cell.provider).into_iter().for_each(|path| *path = bare(path));
         cell.artifact.iter_mut().for_each(|artifact| artifact.path = bare(&artifact.path));
         if let Some(calibration) = cell.engine.as_mut().and_then(|engine| engine.calibration.as_mut()) {

@@ -269,6 +269,14 @@ pub enum ModelSource {
     File(PathBuf),
 }
 
+impl ModelSource {
+    /// Whether it is an engine, by the name of its file.
+    pub fn is_engine(&self) -> bool {
+        let ModelSource::File(path) = self else { return false };
+        path.extension().is_some_and(|ending| ending == "engine" || ending == "plan")
+    }
+}
+
 /// A model of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelSpec {
@@ -306,6 +314,9 @@ pub struct CellSpec {
     /// The library that is to execute it; `None` for the embedded engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<RuntimeSpec>,
+    /// The library that builds its engine, where that is another than the one that executes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builder: Option<RuntimeSpec>,
     /// What its provider is told.
     #[serde(default)]
     pub provider: ProviderSpec,
@@ -333,6 +344,7 @@ impl CellSpec {
             device: 0,
             threads: None,
             runtime: None,
+            builder: None,
             provider: ProviderSpec::default(),
             engine: None,
             artifact: None,

@@ -167,7 +167,7 @@ fn an_engine_is_described() {
             (&profile[0].min[..], &profile[0].opt[..], &profile[0].max[..]),
             (&[1, 3, 8, 8][..], &[2, 3, 8, 8][..], &[4, 3, 8, 8][..])
         );
-        assert_eq!((record.here.tensorrt.as_str(), record.here.sm_count), ("10.3.0", 4));
+        assert_eq!((record.here.tensorrt.as_str(), record.here.sm_count), ("10.3.0", 16));
         assert_eq!(record.device_memory_bytes, Some(4096));
         assert!(record.layers.unwrap().by_type[0].time.is_some());
     });

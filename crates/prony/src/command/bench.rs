@@ -20,8 +20,8 @@ use crate::machine::machine;
 use crate::options::BenchOptions;
 use crate::resolve::{Fate, Machine, Resolved, fate_again, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, estimate_s, refuse_if_written,
-    resumed_info, run_info, short_time, utc_stamp,
+    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, estimate_s,
+    refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
 use crate::version::VERSION;
@@ -50,6 +50,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let (environment, found) = with_sign_of_life("looking at this machine", look)?;
     let cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache"));
     let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
+    let artifact_cache = cache.clone().map(artifacts);
     let resolved = match &earlier {
         Some((_, record)) => resumed(record, &args.options, &environment, &found)?,
         None => {
@@ -90,6 +91,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         loudness,
         environment,
         reference_cache,
+        artifact_cache,
         lock,
     };
     let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt)?.execute()?;
@@ -109,7 +111,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// One run at a time on a machine; `None` when the user gave up waiting.
-fn wait_for_machine(interrupt: &Interrupt, quiet: bool) -> anyhow::Result<Option<MachineLock>> {
+pub(super) fn wait_for_machine(interrupt: &Interrupt, quiet: bool) -> anyhow::Result<Option<MachineLock>> {
     let waiting = || {
         if !quiet {
             eprintln!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");

@@ -4,6 +4,7 @@ use prony_backend::discovery::{is_explicit, provided};
 use prony_types::{BackendName, RuntimeName, RuntimeRecord, RuntimeSpec, RuntimeState};
 
 use super::Found;
+use super::companions::companions;
 use super::remedy;
 
 /// The library for a backend; `None` for the embedded engine, which needs none. The error is one line: what is
@@ -14,8 +15,9 @@ pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<Runti
     let usable = copies.iter().find(|copy| copy.state == RuntimeState::Ready && usable(copy, provider));
     match usable.and_then(|copy| spec(copy)) {
         Some(spec) => gpu_for(found, backend).map(|()| {
-            let on_gpu = backend.on_gpu();
-            Some(RuntimeSpec { search: if on_gpu { found.search.clone() } else { Vec::new() }, ..spec })
+            let search = if backend.on_gpu() { found.search.clone() } else { Vec::new() };
+            let companions = if backend == BackendName::Tensorrt { companions(found, &spec) } else { spec.companions };
+            Some(RuntimeSpec { search, companions, ..spec })
         }),
         // Without a GPU, what the provider lacks beside it is of no interest.
         None if copies.iter().any(|copy| has_provider(copy, provider)) => {

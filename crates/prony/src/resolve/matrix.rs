@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use prony_backend::backend;
 use prony_model::sha256_hex;
 use prony_types::{
-    BackendName, CellSpec, CellStatus, Dim, HeadChoice, ModelInfo, ModelSource, ModelSpec, Precision, ProviderSpec,
-    RuntimeSpec,
+    BackendName, CellSpec, CellStatus, Dim, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec, Precision,
+    ProviderSpec, RuntimeName, RuntimeSpec,
 };
 
 use super::{Fate, Machine, stem};
+use crate::engine_options::EngineArgs;
 
 /// What a matrix is made of.
 pub(super) struct Matrix<'a> {
@@ -21,6 +22,8 @@ pub(super) struct Matrix<'a> {
     pub(super) batches: Vec<u32>,
     /// Whether each of the three was named, or came from `all` or a tier.
     pub(super) backends_named: bool,
+    /// Nobody said a word about backends.
+    pub(super) backends_by_default: bool,
     pub(super) precisions_named: bool,
     pub(super) batches_named: bool,
     pub(super) imgsz: Option<[u32; 2]>,
@@ -30,6 +33,10 @@ pub(super) struct Matrix<'a> {
     pub(super) device: u32,
     pub(super) threads: Option<u32>,
     pub(super) provider: ProviderSpec,
+    /// How engines are built.
+    pub(super) engine: &'a EngineArgs,
+    /// Images of the user's own, on which int8 ranges may be found.
+    pub(super) images: Option<&'a Path>,
 }
 
 /// Why a cell cannot run, by whose choice it is that it should.
@@ -53,9 +60,15 @@ impl Matrix<'_> {
         let mut cells: Vec<CellSpec> = Vec::new();
         let mut problems: Vec<Option<Problem>> = Vec::new();
         for (name, model) in self.models {
-            for &backend in &self.backends {
+            let is_engine = model.as_ref().is_ok_and(|(_, info)| info.format == ModelFormat::Engine);
+            // An engine is what it is, and one library runs it; only who says otherwise gets something else.
+            let backends =
+                if is_engine && self.backends_by_default { &[BackendName::Tensorrt] } else { &self.backends[..] };
+            let precisions =
+                if is_engine && !self.precisions_named { &[Precision::Native] } else { &self.precisions[..] };
+            for &backend in backends {
                 let runtime = (machine.runtime)(backend);
-                for &precision in &self.precisions {
+                for &precision in precisions {
                     for &batch in &self.batches {
                         let (cell, problem) = match model {
                             Ok((spec, info)) => self.cell(machine, (spec, info), backend, &runtime, precision, batch),
@@ -107,11 +120,11 @@ impl Matrix<'_> {
     ) -> (CellSpec, Option<Problem>) {
         let head = classifier_has_no_head(self.head, info);
         let imgsz = image_size(&self.imgsz, head, info);
-        let problem = match &imgsz {
+        let mut problem = match &imgsz {
             Err(reason) => Some(Problem::Input(reason.clone())),
             Ok(_) => self.problem(machine, info, head, name, runtime, precision, batch),
         };
-        let cell = CellSpec {
+        let mut cell = CellSpec {
             imgsz: imgsz.ok().flatten(),
             head,
             batch,
@@ -121,7 +134,42 @@ impl Matrix<'_> {
             provider: self.provider.clone(),
             ..CellSpec::new(model.clone(), name, precision)
         };
+        if problem.is_none() && info.format == ModelFormat::Onnx && runs_engines(name) {
+            problem = self.plan_engine(machine, &mut cell, info).err();
+        }
         (cell, problem)
+    }
+
+    /// Plans the engine that is built from the model, and what builds it.
+    fn plan_engine(&self, machine: &Machine<'_>, cell: &mut CellSpec, info: &ModelInfo) -> Result<(), Problem> {
+        let input = |error: anyhow::Error| Problem::Input(format!("{error:#}"));
+        let builtin = matches!(cell.model.source, ModelSource::Builtin(_));
+        let mut engine = self.engine.spec(cell.precision, builtin).map_err(input)?;
+        // A graph that quantises by itself needs no ranges.
+        if prony_backend::precision_of(info) == Precision::Int8 {
+            engine.calibration = None;
+        } else if let (Precision::Int8, None, Some(images)) = (cell.precision, &engine.calibration, self.images) {
+            let own = EngineArgs { calibration: Some(images.to_owned()), ..self.engine.clone() };
+            engine.calibration = own.spec(cell.precision, builtin).map_err(input)?.calibration;
+        }
+        if let (None, Some(limit)) = (engine.workspace_bytes, self.provider.gpu_mem_limit_bytes) {
+            engine.workspace_bytes = Some(limit / 2);
+        }
+        cell.engine = Some(engine);
+        if cell.backend == BackendName::Trtexec {
+            cell.builder = (machine.runtime)(BackendName::Tensorrt).map_err(Problem::Backend)?;
+        }
+        match cell.builder.as_ref().or(cell.runtime.as_ref()) {
+            Some(tensorrt) if !tensorrt.companions.contains_key(&RuntimeName::Nvonnxparser) => {
+                let library = tensorrt.library.display();
+                Err(Problem::Backend(format!(
+                    "{}: no libnvonnxparser of the same version beside {library}, so no engine can be built from an ONNX \
+                     file; install it, or give an engine",
+                    cell.backend
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "all that decides whether one cell can run")]
@@ -166,7 +214,8 @@ impl Matrix<'_> {
         let mut fates = Vec::new();
         for (cell, problem) in cells.iter_mut().zip(problems) {
             let in_vain = self.precisions_named && !runs.contains(&(cell.model.name.clone(), cell.precision));
-            cell.named = self.backends_named || in_vain;
+            let engine_by_default = self.backends_by_default && cell.backend == BackendName::Tensorrt;
+            cell.named = self.backends_named || engine_by_default || in_vain;
             let fate = problem.map(|problem| {
                 let (reason, failed) = match problem {
                     Problem::Input(reason) => (reason, true),
@@ -182,6 +231,11 @@ impl Matrix<'_> {
     }
 }
 
+/// Whether what a backend runs is an engine, not a graph.
+fn runs_engines(name: BackendName) -> bool {
+    matches!(name, BackendName::Tensorrt | BackendName::Trtexec)
+}
+
 /// Whether the device is there at all.
 fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<(), String> {
     let on_gpu = name.on_gpu();
@@ -193,8 +247,10 @@ fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<
     Err(format!("--device {device} is not there: {name} has {devices} {plural}"))
 }
 
-fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
-    match info.inputs[0].dims[..] {
+pub(crate) fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
+    // An engine's shapes are known when it is opened; what does not fit is found there.
+    let Some(input) = info.inputs.first() else { return Ok(()) };
+    match input.dims[..] {
         [Dim::Fixed(n), _, _, _] if n != u64::from(batch) => {
             Err(format!("its batch is fixed at {n}, so --batch {batch} does not fit; use --batch {n}"))
         }
@@ -209,15 +265,17 @@ fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
 }
 
 /// Height and width of a detector's input: asked for, fixed by the file, or what its exporter wrote; else 640.
-fn image_size(asked: &Option<[u32; 2]>, head: HeadChoice, info: &ModelInfo) -> Result<Option<[u32; 2]>, String> {
-    let dims = match &info.inputs[0].dims[..] {
+pub(crate) fn image_size(
+    asked: &Option<[u32; 2]>,
+    head: HeadChoice,
+    info: &ModelInfo,
+) -> Result<Option<[u32; 2]>, String> {
+    let Some(input) = info.inputs.first() else { return Ok(asked.or(info.metadata.imgsz)) };
+    let dims = match &input.dims[..] {
         [_, _, height, width] => [height, width],
         _ if head == HeadChoice::None => return Ok(None),
         _ => {
-            return Err(format!(
-                "takes {}, not one image [N,3,H,W]; use --head none to time it as it is",
-                info.inputs[0]
-            ));
+            return Err(format!("takes {input}, not one image [N,3,H,W]; use --head none to time it as it is"));
         }
     };
     let fixed = dims.map(|dim| match dim {

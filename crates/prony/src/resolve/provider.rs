@@ -16,19 +16,22 @@ pub(super) fn provider(
     backends: &[BackendName],
     cache: Option<&Path>,
 ) -> anyhow::Result<ProviderSpec> {
-    use BackendName::{OrtCuda, OrtOpenvino, OrtTensorrt};
+    use BackendName::{OrtCuda, OrtOpenvino, OrtTensorrt, Tensorrt, Trtexec};
     let trt = options.trt_workspace.is_some()
         || options.trt_engine_cache.is_some()
         || options.trt_timing_cache.is_some()
         || options.trt_profile_min.is_some()
         || options.trt_int8_table.is_some();
     let gpu_limit = options.gpu_mem_limit.is_some() || options.gpu_mem_limit_gb.is_some();
-    let readers: [(bool, &str, &[BackendName]); 5] = [
-        (gpu_limit, "--gpu-mem-limit", &[OrtCuda, OrtTensorrt]),
+    let readers: [(bool, &str, &[BackendName]); 8] = [
+        (gpu_limit, "--gpu-mem-limit", &[OrtCuda, OrtTensorrt, Tensorrt]),
+        (!options.engine.is_default(), "an option of engines", &[Tensorrt, Trtexec]),
+        (options.force, "--force", &[Tensorrt, Trtexec]),
+        (options.blocking_wait, "--blocking-wait", &[Tensorrt]),
         (options.cuda_arena.is_some(), "--cuda-arena", &[OrtCuda]),
         (trt, "--trt-*", &[OrtTensorrt]),
         (options.openvino_device.is_some(), "--openvino-device", &[BackendName::Openvino, OrtOpenvino]),
-        (options.allow_fallback, "--allow-fallback", &[OrtCuda, OrtTensorrt, OrtOpenvino]),
+        (options.allow_fallback, "--allow-fallback", &[OrtCuda, OrtTensorrt, OrtOpenvino, Tensorrt]),
     ];
     for (given, flag, readers) in readers {
         if given && !readers.iter().any(|reader| backends.contains(reader)) {
@@ -59,10 +62,10 @@ pub(super) fn provider(
         trt_timing_cache: options.trt_timing_cache.clone().or(own_cache),
         trt_profile,
         trt_int8_table: options.trt_int8_table.clone(),
-        trt_plugins: Vec::new(),
-        force_engine: false,
+        trt_plugins: options.engine.plugin.clone(),
+        force_engine: options.force,
+        blocking_wait: options.blocking_wait,
         openvino_device: options.openvino_device.clone(),
-        blocking_wait: false,
     })
 }
 
@@ -77,7 +80,7 @@ mod tests {
         let error = provider(&options, &[BackendName::Rten], None).unwrap_err().to_string();
         assert_eq!(
             error,
-            "--gpu-mem-limit is for ort-cuda and ort-tensorrt; add it to --backends or leave the flag out"
+            "--gpu-mem-limit is for ort-cuda and ort-tensorrt and tensorrt; add it to --backends or leave the flag out"
         );
         let spec = provider(&options, &[BackendName::OrtCuda], None).unwrap();
         assert_eq!(spec.gpu_mem_limit_bytes, Some(1 << 30));

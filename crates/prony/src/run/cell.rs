@@ -10,6 +10,7 @@ use super::worker::Worker;
 /// What a worker was last told to do; also the words for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
+    Building,
     Loading,
     WarmingUp,
     Measuring,
@@ -20,6 +21,7 @@ pub(super) enum Doing {
 impl Doing {
     pub(super) const fn words(self) -> &'static str {
         match self {
+            Doing::Building => "making the engine",
             Doing::Loading => "loading",
             Doing::WarmingUp => "warming up",
             Doing::Measuring => "measuring",

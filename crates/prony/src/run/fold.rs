@@ -3,8 +3,8 @@
 
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
-    ArtifactRecord, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EventKind, InputRecord, MemoryRecord,
-    ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample, SampleNote, Stage, Telemetry,
+    ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EventKind, InputRecord,
+    MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample, SampleNote, Stage, Telemetry,
 };
 
 /// A cell in the making.
@@ -183,6 +183,11 @@ impl CellFold {
         record.histogram = shape::histogram(&totals);
         record.timeline = shape::timeline(&self.samples);
         record.round_p50_ms = judge::round_p50_ms(&self.samples);
+        // What trtexec would say is of interest beside TensorRT alone.
+        if record.backend.name == BackendName::Tensorrt.name() {
+            let calls_per_s = record.throughput_fps.map(|fps| fps / f64::from(record.batch));
+            record.equivalents = judge::equivalents(&self.samples, calls_per_s);
+        }
         let detector = record.model.head.as_deref().is_some_and(|head| head != "none");
         record.detections_per_frame = judge::detections_per_frame(&self.samples, record.batch).filter(|_| detector);
         record.temp_c = judge::temp_range(&self.telemetry);
@@ -198,6 +203,8 @@ impl CellFold {
             precision: bounding_precision(record),
             placement: record.placement.as_ref(),
             placement_problem: self.placement_problem.as_deref(),
+            layers: record.layers.as_ref(),
+            layers_problem: self.layers_problem.as_deref(),
             memory: Some(&record.memory),
             telemetry: &self.telemetry,
             lost_samples: self.lost,

@@ -31,6 +31,9 @@ pub(super) struct References<'a> {
 impl References<'_> {
     /// The reference for a cell that was fed with these frames; the reason where there is none.
     pub(super) fn file(&self, cell: &CellSpec, frames_sha256: &str, log: &Path) -> Result<PathBuf, String> {
+        if self.spec.model.is_none() && cell.model.source.is_engine() {
+            return Err("an engine holds no model that could be computed otherwise; give one with --reference".into());
+        }
         let mut reasons = Vec::new();
         for candidate in self.candidates(cell) {
             let file = self.folder.join(format!("{}.ref", self.key(&candidate, frames_sha256)));

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use prony_bench::{RingReader, Shared};
 use prony_types::{
-    Command as Order, Event, Fault, Job, MeasureJob, Precision, PrepareJob, ReferenceJob, Sample, Telemetry,
+    BackendName, Command as Order, Event, Fault, Job, MeasureJob, Precision, PrepareJob, ReferenceJob, Sample,
+    Telemetry,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -59,6 +60,7 @@ impl Worker {
             .arg(WORKER_VERB)
             .envs(loader_path(search(&job)))
             .envs(without_tf32(&job))
+            .envs(lazily(&job))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -168,8 +170,14 @@ fn search(job: &Job) -> &[PathBuf] {
 /// fp32 is fp32: where it was not asked for, the driver is told to keep TF32 out of every library's products.
 fn without_tf32(job: &Job) -> Option<(&'static str, &'static str)> {
     let Job::Measure(job) = job else { return None };
-    let on_gpu = job.cell.backend.on_gpu();
-    (on_gpu && job.cell.precision != Precision::Tf32).then_some(prony_backend::NO_TF32)
+    // An engine has its own say on TF32, from when it was built.
+    let decides = matches!(job.cell.backend, BackendName::OrtCuda | BackendName::OrtTensorrt);
+    (decides && job.cell.precision != Precision::Tf32).then_some(prony_backend::NO_TF32)
+}
+
+/// With little memory, kernels are loaded when they are needed.
+fn lazily(job: &Job) -> Option<(&'static str, &'static str)> {
+    matches!(job, Job::Prepare(job) if job.engine.low_memory).then_some(("CUDA_MODULE_LOADING", "LAZY"))
 }
 
 /// The loader's path with these folders behind what is in it: what the user set comes first.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use prony_backend::Session;
-use prony_bench::tensors::{ArrayFile, Values, describe, fill_image, image_size};
+use prony_bench::tensors::{ArrayFile, Values, describe, fill, fill_image, image_size};
 use prony_source::folder;
 use prony_types::{Dim, Image, ModelInfo, TensorInfo, TensorSpec};
 use prony_vision::{Fit, Letterbox, Preprocessor};
@@ -295,14 +295,14 @@ impl Feed {
     pub(crate) fn fill(&mut self, session: &mut dyn Session) {
         for (index, item) in self.items.iter_mut().enumerate() {
             match item {
-                Item::Values { values, .. } => values.fill(session.input(0, index)),
+                Item::Values { values, .. } => fill(values, session.input(0, index)),
                 Item::Picture(picture) => {
                     let [height, width] = picture.size;
                     let mut preprocessor = Preprocessor::with_fit(width, height, picture.fit);
                     let mut scratch = Vec::new();
                     for nth in 0..picture.batch {
                         let (input, place) = (session.input(0, index), [nth, picture.batch]);
-                        let placed = fill_image(&mut preprocessor, &picture.image, input, place, &mut scratch);
+                        let placed = fill_image(&mut preprocessor, &picture.image, input, place, None, &mut scratch);
                         picture.letterbox = placed.unwrap_or(picture.letterbox);
                     }
                 }

@@ -1,0 +1,431 @@
+//! One build: from a model and a spec to the bytes of an engine, through TensorRT's builder. Everything of TensorRT's lives
+//! and dies in the one thread that this runs in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prony_backend::ModelFile;
+use prony_backend::gpu::{Budget, DeviceMemory, Gpu};
+use prony_nvinfer::{
+    Builder, BuilderConfig, Calibrator, Driver, Error, ErrorRecorder, Family, Flag, GpuAllocator, Library, Logger,
+    Network, OptimizationProfile, ParserLibrary, Pool, ProgressMonitor, Selector, Severity, TimingCache, Version,
+};
+use prony_types::{CalibrationMethod, EngineSpec, ProfileShape, RuntimeName, RuntimeSpec, TacticSources, TensorSpec};
+
+use crate::arithmetic::Arithmetic;
+use crate::cache::write_atomic;
+use crate::calibration::{Calibrate, Feed, Told, Upload};
+use crate::error::ForgeError;
+use crate::memory::size;
+use crate::progress::Phases;
+
+/// Pools of a build with little memory, where no others were asked for.
+const SMALL_WORKSPACE: u64 = 256 << 20;
+const SMALL_TACTIC_MEMORY: u64 = 512 << 20;
+/// Its optimisation level: nothing is timed that need not be.
+const SMALL_LEVEL: u8 = 0;
+
+/// All that a build needs, owned, so that it can be handed to its thread.
+pub(crate) struct Order {
+    pub(crate) model: ModelFile,
+    pub(crate) name: String,
+    /// With the profile complete.
+    pub(crate) spec: EngineSpec,
+    pub(crate) arithmetic: Arithmetic,
+    pub(crate) runtime: RuntimeSpec,
+    pub(crate) plugins: Vec<PathBuf>,
+    pub(crate) threads: Option<u32>,
+    /// Frames to calibrate with, and where ranges are kept.
+    pub(crate) calibration: Option<(CalibrationMethod, Feed, PathBuf)>,
+    /// The timing cache of this device.
+    pub(crate) timing: PathBuf,
+}
+
+/// What it works with.
+#[derive(Clone)]
+pub(crate) struct Tools {
+    pub(crate) library: Library,
+    pub(crate) driver: Driver,
+    pub(crate) gpu: Gpu,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) phases: Arc<Phases>,
+}
+
+/// An engine and what was decided on the way.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// What TensorRT's words mean for whoever asked.
+pub(crate) fn failure(error: Error) -> ForgeError {
+    match error {
+        Error::Parse { .. } => ForgeError::Model(error.to_string()),
+        Error::NotCreated { .. } | Error::Refused { .. } | Error::Text { .. } => ForgeError::Build(error.to_string()),
+        _ => ForgeError::Unsupported(error.to_string()),
+    }
+}
+
+/// Builds. Blocks for seconds to an hour.
+pub(crate) fn build(order: Order, tools: &Tools) -> Result<Built, ForgeError> {
+    tools.gpu.bind().map_err(ForgeError::Build)?;
+    let told = Arc::new(Mutex::new(Told::default()));
+    let outcome = try_build(order, tools, &told);
+    let told = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match outcome {
+        Ok(mut built) => {
+            built.notes.extend(calibration_notes(&told));
+            built.notes.extend(refusal_note(&tools.budget));
+            Ok(built)
+        }
+        Err(ForgeError::Build(text)) => Err(match (told.problem, tools.budget.last_refusal()) {
+            (Some(problem), _) => ForgeError::Calibration(problem),
+            (None, Some(refusal)) => ForgeError::Memory(format!("GPU memory: {refusal}; {text}")),
+            (None, None) => ForgeError::Build(text),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+fn calibration_notes(told: &Told) -> Vec<String> {
+    let mut notes: Vec<String> = told.skipped.iter().map(|skipped| format!("calibration skipped {skipped}")).collect();
+    if told.from_cache {
+        notes.push("int8 ranges from the calibration cache".to_owned());
+    } else if told.batches > 0 {
+        notes.push(format!("int8 ranges from {} batches", told.batches));
+    }
+    notes
+}
+
+fn refusal_note(budget: &Budget) -> Option<String> {
+    let count = budget.refusals();
+    let last = budget.last_refusal()?;
+    let peak = size(budget.peak());
+    Some(format!("{count} requests for GPU memory were refused and their tactics left out (last: {last}; peak {peak})"))
+}
+
+fn try_build(order: Order, tools: &Tools, told: &Arc<Mutex<Told>>) -> Result<Built, ForgeError> {
+    let Order { model, name, spec, arithmetic, runtime, plugins, threads, calibration, timing } = order;
+    let library = &tools.library;
+    let logger = logger();
+    load_plugins(library, &runtime, &plugins, &logger)?;
+    let mut builder = library.builder(&tools.driver, &logger).map_err(failure)?;
+    let recorder = ErrorRecorder::new();
+    builder.set_error_recorder(&recorder);
+    builder.set_allocator(&GpuAllocator::new(tools.budget.clone()));
+    has_hardware(&builder, &spec, &arithmetic)?;
+    let mut notes = Vec::new();
+    set_threads(&builder, threads, spec.low_memory)?;
+    let network = parse(library, &builder, &model, &name, &runtime, arithmetic.strongly_typed, &logger)?;
+    let mut config = builder.config().map_err(failure)?;
+    configure(&mut config, library.version(), &spec, &arithmetic, &mut notes).map_err(failure)?;
+    if let Some(profile) = profile_of(&builder, &spec.profile).map_err(failure)? {
+        config.add_profile(profile).map_err(failure)?;
+    }
+    if let Some((method, feed, cache)) = calibration {
+        calibrate(&builder, &mut config, method, feed, cache, tools, told).map_err(failure)?;
+    }
+    if library.family() != Family::V8 {
+        config.set_progress_monitor(&ProgressMonitor::new(tools.phases.clone())).map_err(failure)?;
+    }
+    let timings = use_timings(&mut config, &timing, &mut notes);
+    let engine = builder.build(&network, &config).map_err(|error| with_record(error, &recorder))?;
+    if let Some(timings) = timings {
+        keep_timings(&timings, &timing);
+    }
+    Ok(Built { bytes: engine.as_bytes().to_vec(), notes })
+}
+
+/// What the recorder heard that the log did not say.
+fn with_record(error: Error, recorder: &ErrorRecorder) -> ForgeError {
+    let text = error.to_string();
+    let heard: Vec<String> = recorder.take().into_iter().map(|(_, words)| words).collect();
+    let new: Vec<&str> = heard.iter().map(String::as_str).filter(|words| !text.contains(*words)).collect();
+    match failure(error) {
+        ForgeError::Build(_) if !new.is_empty() => ForgeError::Build(format!("{text}; {}", new.join("; "))),
+        other => other,
+    }
+}
+
+fn logger() -> Logger {
+    Logger::new(|severity, words| match severity {
+        Severity::InternalError | Severity::Error => tracing::error!("TensorRT: {words}"),
+        Severity::Warning => tracing::warn!("TensorRT: {words}"),
+        Severity::Info => tracing::debug!("TensorRT: {words}"),
+        Severity::Verbose => {}
+    })
+}
+
+fn load_plugins(
+    library: &Library,
+    runtime: &RuntimeSpec,
+    plugins: &[PathBuf],
+    logger: &Logger,
+) -> Result<(), ForgeError> {
+    if let Some(own) = runtime.companions.get(&RuntimeName::NvinferPlugin) {
+        library.init_plugins(own, logger).map_err(failure)?;
+    }
+    plugins.iter().try_for_each(|plugin| library.load_plugin(plugin).map_err(failure))
+}
+
+/// A precision or a core that the device has not is not built as something else.
+fn has_hardware(builder: &Builder, spec: &EngineSpec, arithmetic: &Arithmetic) -> Result<(), ForgeError> {
+    let asks = |flag| arithmetic.flags.contains(&(flag, true));
+    for (flag, has, name) in
+        [(Flag::Fp16, builder.has_fast_fp16(), "fp16"), (Flag::Int8, builder.has_fast_int8(), "int8")]
+    {
+        if asks(flag) && has == Some(false) {
+            return Err(ForgeError::Unsupported(format!("this GPU has no fast {name}, says TensorRT; use fp32")));
+        }
+    }
+    let Some(core) = spec.dla_core else { return Ok(()) };
+    let cores = builder.dla_cores();
+    if i64::from(core) >= i64::from(cores) {
+        let text = match cores {
+            ..=0 => format!("--dla-core {core}: this device has no DLA; leave the flag out"),
+            n => format!("--dla-core {core}: this device has {n} DLA cores, numbered from 0"),
+        };
+        return Err(ForgeError::Unsupported(text));
+    }
+    match asks(Flag::Fp16) || asks(Flag::Int8) || arithmetic.strongly_typed {
+        true => Ok(()),
+        false => {
+            Err(ForgeError::Unsupported("a DLA computes in fp16 and int8 only; use --precision fp16 or int8".into()))
+        }
+    }
+}
+
+/// All CPUs, unless told otherwise; with little memory one, because every thread holds its share.
+fn set_threads(builder: &Builder, asked: Option<u32>, low_memory: bool) -> Result<(), ForgeError> {
+    let here = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let threads = asked.unwrap_or(if low_memory { 1 } else { here });
+    match builder.set_max_threads(i32::try_from(threads).unwrap_or(i32::MAX)) {
+        Err(error) if asked.is_some() => Err(failure(error)),
+        _ => Ok(()),
+    }
+}
+
+fn parse(
+    library: &Library,
+    builder: &Builder,
+    model: &ModelFile,
+    name: &str,
+    runtime: &RuntimeSpec,
+    strongly_typed: bool,
+    logger: &Logger,
+) -> Result<Network, ForgeError> {
+    let file = runtime.companions.get(&RuntimeName::Nvonnxparser).ok_or_else(|| {
+        let beside = runtime.library.display();
+        ForgeError::Unsupported(format!(
+            "TensorRT's ONNX parser (libnvonnxparser) was not found for {beside}; install it, or name it with \
+             --library nvonnxparser=PATH"
+        ))
+    })?;
+    let network = builder.network(strongly_typed).map_err(failure)?;
+    let mut parser =
+        ParserLibrary::open(file, library).and_then(|library| library.parser(&network, logger)).map_err(failure)?;
+    // A file is read by the parser itself, which finds weights beside it.
+    let parsed = match &model.path {
+        Some(path) => parser.parse_file(path),
+        None => parser.parse_bytes(&model.bytes, None),
+    };
+    parsed.map_err(|error| match failure(error) {
+        ForgeError::Model(text) => ForgeError::Model(format!("{name}: {text}")),
+        other => other,
+    })?;
+    Ok(network)
+}
+
+/// Everything but profiles, calibration and timings.
+fn configure(
+    config: &mut BuilderConfig,
+    version: Version,
+    spec: &EngineSpec,
+    arithmetic: &Arithmetic,
+    notes: &mut Vec<String>,
+) -> Result<(), Error> {
+    for &(flag, on) in &arithmetic.flags {
+        config.set_flag(flag, on)?;
+    }
+    let asked = [
+        (spec.version_compatible, Flag::VersionCompatible),
+        (spec.refit, Flag::Refit),
+        (spec.sparse, Flag::SparseWeights),
+        (spec.dla_core.is_some(), Flag::GpuFallback),
+    ];
+    for (_, flag) in asked.into_iter().filter(|(asked, _)| *asked) {
+        config.set_flag(flag, true)?;
+    }
+    if spec.hardware_compatible {
+        config.set_hardware_compatibility(true)?;
+    }
+    if let Some(core) = spec.dla_core {
+        config.set_dla(i32::try_from(core).unwrap_or(i32::MAX))?;
+    }
+    // The inspector can prove a precision only of an engine that was built to tell.
+    config.set_detailed_profiling(true)?;
+    set_pools(config, spec)?;
+    match (spec.level, spec.low_memory) {
+        (Some(level), _) => config.set_optimization_level(i32::from(level))?,
+        (None, true) => match config.set_optimization_level(i32::from(SMALL_LEVEL)) {
+            Ok(()) => notes.push(format!("optimisation level {SMALL_LEVEL}, for little memory")),
+            Err(error) => notes.push(format!("the optimisation level stayed as it is: {error}")),
+        },
+        (None, false) => {}
+    }
+    if spec.low_memory || spec.tactic_sources == TacticSources::None {
+        config.set_tactic_sources(own_tactics(version))?;
+    }
+    Ok(())
+}
+
+fn set_pools(config: &mut BuilderConfig, spec: &EngineSpec) -> Result<(), Error> {
+    let workspace = spec.workspace_bytes.or(spec.low_memory.then_some(SMALL_WORKSPACE));
+    if let Some(bytes) = workspace {
+        config.set_memory_pool(Pool::Workspace, bytes)?;
+    }
+    match spec.tactic_memory_bytes {
+        Some(bytes) => config.set_memory_pool(Pool::TacticDram, bytes),
+        // Not every version has that pool; the workspace is small all the same.
+        None if spec.low_memory => config.set_memory_pool(Pool::TacticDram, SMALL_TACTIC_MEMORY).or(Ok(())),
+        None => Ok(()),
+    }
+}
+
+/// TensorRT's own kernels without cuBLAS and cuDNN, as that version counts them.
+fn own_tactics(version: Version) -> u32 {
+    let (edge_mask, just_in_time) = if version.major >= 11 { (1, 1 << 1) } else { (1 << 3, 1 << 4) };
+    match (version.major, version.minor) {
+        (..=7, _) | (8, ..=3) => 0,
+        (8, 4) => edge_mask,
+        _ => edge_mask | just_in_time,
+    }
+}
+
+fn profile_of(builder: &Builder, shapes: &[ProfileShape]) -> Result<Option<OptimizationProfile>, Error> {
+    if shapes.is_empty() {
+        return Ok(None);
+    }
+    let mut profile = builder.profile()?;
+    for shape in shapes {
+        for (selector, sizes) in [(Selector::Min, &shape.min), (Selector::Opt, &shape.opt), (Selector::Max, &shape.max)]
+        {
+            let sizes: Vec<i64> = sizes.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+            profile.set_shape(&shape.input, selector, &sizes)?;
+        }
+    }
+    Ok(Some(profile))
+}
+
+fn calibrate(
+    builder: &Builder,
+    config: &mut BuilderConfig,
+    method: CalibrationMethod,
+    feed: Feed,
+    cache: PathBuf,
+    tools: &Tools,
+    told: &Arc<Mutex<Told>>,
+) -> Result<(), Error> {
+    let exact = |input: &TensorSpec| {
+        let shape: Vec<u64> = input.shape.iter().map(|&n| n as u64).collect();
+        ProfileShape { input: input.name.clone(), min: shape.clone(), opt: shape.clone(), max: shape }
+    };
+    let shapes: Vec<ProfileShape> = feed.inputs().iter().map(exact).collect();
+    if let Some(profile) = profile_of(builder, &shapes)? {
+        config.set_calibration_profile(&profile)?;
+    }
+    let upload = Box::new(OnGpu { gpu: tools.gpu.clone(), budget: tools.budget.clone(), buffers: Vec::new() });
+    let calibrate = Box::new(Calibrate { feed, upload, cache, told: Arc::clone(told) });
+    config.set_calibrator(&match method {
+        CalibrationMethod::Entropy => Calibrator::entropy(calibrate),
+        CalibrationMethod::MinMax => Calibrator::minmax(calibrate),
+    })
+}
+
+/// One buffer an input on the GPU, made at the first batch.
+struct OnGpu {
+    gpu: Gpu,
+    budget: Arc<Budget>,
+    buffers: Vec<(usize, DeviceMemory)>,
+}
+
+impl Upload for OnGpu {
+    fn upload(&mut self, input: usize, bytes: &[u8]) -> Result<*mut std::ffi::c_void, String> {
+        let known = self.buffers.iter().position(|(of, buffer)| *of == input && buffer.bytes() >= bytes.len());
+        let index = match known {
+            Some(index) => index,
+            None => {
+                self.buffers.push((input, self.gpu.allocate_within(&self.budget, bytes.len())?));
+                self.buffers.len() - 1
+            }
+        };
+        let (_, buffer) = &mut self.buffers[index];
+        buffer.fill(bytes)?;
+        Ok(buffer.pointer())
+    }
+}
+
+/// Timings of earlier builds; without them everything is only slower.
+fn use_timings(config: &mut BuilderConfig, path: &Path, notes: &mut Vec<String>) -> Option<TimingCache> {
+    let earlier = fs::read(path).unwrap_or_default();
+    let mut attempt = |bytes: &[u8]| {
+        let timings = config.timing_cache(bytes)?;
+        config.set_timing_cache(&timings, false).map(|()| timings)
+    };
+    match attempt(&earlier) {
+        Ok(timings) => Some(timings),
+        Err(error) if !earlier.is_empty() => {
+            notes.push(format!("the timing cache {} was of no use and begun anew: {error}", path.display()));
+            attempt(&[]).ok()
+        }
+        Err(error) => {
+            notes.push(format!("built without a timing cache: {error}"));
+            None
+        }
+    }
+}
+
+/// Whoever writes last wins: what is lost is timed again.
+fn keep_timings(timings: &TimingCache, path: &Path) {
+    let kept = timings.serialize().map_err(|e| e.to_string());
+    if let Err(error) = kept.and_then(|bytes| write_atomic(path, bytes.as_bytes()).map_err(|e| e.to_string())) {
+        tracing::warn!("the timing cache {} was not written: {error}", path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tactics_of_its_own_are_counted_as_each_version_does() {
+        let mask = |version: &str| own_tactics(version.parse().unwrap());
+        assert_eq!(["8.2.1", "8.4.3", "8.5.3", "8.6.0", "10.3.0", "11.1.0"].map(mask), [0, 8, 24, 24, 24, 3]);
+    }
+
+    #[test]
+    fn a_failure_is_whose_fault_it_is() {
+        use prony_types::FailureKind;
+        let version: Version = "8.6.0".parse().unwrap();
+        let cases = [
+            (Error::Parse { errors: Vec::new() }, FailureKind::Model),
+            (Error::Unsupported { what: "bf16".into(), version }, FailureKind::Unsupported),
+            (Error::Driver { reason: "none".into() }, FailureKind::Unsupported),
+            (Error::Refused { what: "to build".into(), log: Vec::new() }, FailureKind::Runtime),
+        ];
+        for (error, kind) in cases {
+            assert_eq!(failure(error).kind(), kind);
+        }
+    }
+
+    #[test]
+    fn what_happened_to_the_calibration_is_said() {
+        let told = Told { batches: 4, skipped: vec!["x.png: no image".into()], ..Told::default() };
+        assert_eq!(calibration_notes(&told), ["calibration skipped x.png: no image", "int8 ranges from 4 batches"]);
+        let told = Told { from_cache: true, ..Told::default() };
+        assert_eq!(calibration_notes(&told), ["int8 ranges from the calibration cache"]);
+        assert_eq!(calibration_notes(&Told::default()), [""; 0]);
+    }
+}

@@ -1,0 +1,251 @@
+//! The artifact cache: engines by the hash of all that decides them, each with a readable sidecar. Safe with several
+//! processes; what is on disk is not believed but hashed on every use.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::error::ForgeError;
+use crate::lock::Lock;
+use crate::recipe::Recipe;
+use crate::sidecar::{Made, SCHEMA, Sidecar};
+
+/// Ending of an engine's file.
+pub(crate) const ENGINE: &str = ".engine";
+/// Ending of its sidecar's.
+pub(crate) const SIDECAR: &str = ".engine.json";
+/// Ending of the file that is locked while it is made.
+pub(crate) const LOCK: &str = ".lock";
+/// Ending of a file that is not whole yet.
+pub(crate) const TEMPORARY: &str = ".tmp";
+/// Bytes that are hashed at a time.
+const CHUNK: usize = 1 << 20;
+
+/// A folder of engines.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+/// The model that an engine is made from, as its sidecar names it.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// What it is called.
+    pub model: &'a str,
+    /// Size of the ONNX file.
+    pub onnx_bytes: u64,
+    /// Version of Prony.
+    pub prony: &'a str,
+}
+
+/// An engine that is in the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Its file.
+    pub path: PathBuf,
+    /// How it was made.
+    pub sidecar: Sidecar,
+    /// Whether it was there already.
+    pub from_cache: bool,
+    /// Why it was made although there was one like it.
+    pub rebuilt_because: Option<String>,
+}
+
+/// What the cache holds under a key.
+#[derive(Debug)]
+pub(crate) enum Look {
+    Whole(Box<Sidecar>),
+    Missing,
+    /// It is there and is not what its sidecar says.
+    Damaged(String),
+}
+
+impl Cache {
+    /// The cache in a folder, which need not exist yet.
+    pub fn at(folder: impl Into<PathBuf>) -> Cache {
+        Cache { folder: folder.into() }
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Takes an engine from the cache, or has it made while other processes that want the same one wait. `waiting` is
+    /// called again and again while this one waits.
+    pub fn get_or_make(
+        &self,
+        recipe: &Recipe,
+        origin: Origin<'_>,
+        rebuild: bool,
+        waiting: &mut dyn FnMut(),
+        make: impl FnOnce() -> Result<Made, ForgeError>,
+    ) -> Result<Kept, ForgeError> {
+        fs::create_dir_all(&self.folder).map_err(ForgeError::cache("make the cache folder", &self.folder))?;
+        let key = recipe.key();
+        let lock = self.file(&key, LOCK);
+        let _lock = Lock::wait(&lock, waiting).map_err(ForgeError::cache("lock", &lock))?;
+        let path = self.file(&key, ENGINE);
+        let rebuilt_because = match self.look(&key)? {
+            Look::Whole(sidecar) if !rebuild => {
+                self.touch(&path);
+                return Ok(Kept { path, sidecar: *sidecar, from_cache: true, rebuilt_because: None });
+            }
+            Look::Whole(_) => Some("it was asked for".to_owned()),
+            Look::Damaged(what) => Some(what),
+            Look::Missing => self.changed_since(recipe),
+        };
+        self.sweep(&key);
+        let made = make()?;
+        let sidecar = sidecar(recipe, origin, &made);
+        let text = serde_json::to_vec_pretty(&sidecar).unwrap_or_default();
+        write_atomic(&path, &made.bytes).map_err(ForgeError::cache("write", &path))?;
+        let beside = self.file(&key, SIDECAR);
+        write_atomic(&beside, &text).map_err(ForgeError::cache("write", &beside))?;
+        Ok(Kept { path, sidecar, from_cache: false, rebuilt_because })
+    }
+
+    /// What lies under a key. The engine is read through, and its hash held against the sidecar's.
+    pub(crate) fn look(&self, key: &str) -> Result<Look, ForgeError> {
+        let path = self.file(key, ENGINE);
+        let sidecar = match self.sidecar(key) {
+            Some(sidecar) => sidecar,
+            None if path.exists() => return Ok(Look::Damaged("the engine had no readable sidecar".to_owned())),
+            None => return Ok(Look::Missing),
+        };
+        let size = match fs::metadata(&path) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Look::Damaged("the engine's file was gone".to_owned()));
+            }
+            Err(error) => return Err(ForgeError::cache("read", &path)(error)),
+        };
+        if size != sidecar.size_bytes {
+            let how = if size < sidecar.size_bytes { "truncated" } else { "changed" };
+            let what = format!("the engine was {how}: {size} bytes instead of {}", sidecar.size_bytes);
+            return Ok(Look::Damaged(what));
+        }
+        let hash = hash_file(&path).map_err(ForgeError::cache("read", &path))?;
+        if hash != sidecar.engine_sha256 {
+            let what = format!("the engine was tampered with: its hash is {}…, not {}…", &hash[..12], {
+                sidecar.engine_sha256.get(..12).unwrap_or(&sidecar.engine_sha256)
+            });
+            return Ok(Look::Damaged(what));
+        }
+        Ok(Look::Whole(Box::new(sidecar)))
+    }
+
+    /// Every sidecar that can be read, with its key, oldest first.
+    pub fn sidecars(&self) -> Vec<(String, Sidecar)> {
+        let names = self.names();
+        let keys = names.iter().filter_map(|name| name.strip_suffix(SIDECAR));
+        let mut found: Vec<_> = keys.filter_map(|key| Some((key.to_owned(), self.sidecar(key)?))).collect();
+        found.sort_by(|(_, a), (_, b)| a.created.cmp(&b.created));
+        found
+    }
+
+    /// Why an engine that was there for another machine does not do: what differs from the nearest one.
+    fn changed_since(&self, recipe: &Recipe) -> Option<String> {
+        let sidecars = self.sidecars();
+        let alike = sidecars.iter().map(|(_, sidecar)| &sidecar.recipe).filter(|old| old.is_of_same_kind(recipe));
+        // Of equally near ones the newest, which comes last and so is taken by the reverse order.
+        let nearest = alike.map(|old| old.differences(recipe)).rev().min_by_key(Vec::len)?;
+        let texts: Vec<String> = nearest.iter().map(ToString::to_string).collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    }
+
+    pub(crate) fn file(&self, key: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{key}{ending}"))
+    }
+
+    pub(crate) fn sidecar(&self, key: &str) -> Option<Sidecar> {
+        let text = fs::read(self.file(key, SIDECAR)).ok()?;
+        serde_json::from_slice::<Sidecar>(&text).ok().filter(|sidecar| sidecar.schema == SCHEMA)
+    }
+
+    /// Names of all files, sorted; none where there is no folder.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    /// Removes what a process that died in the middle left over. The key's lock must be held.
+    pub(crate) fn sweep(&self, key: &str) -> u64 {
+        let start = format!(".{key}.");
+        let names = self.names();
+        let halves = names.iter().filter(|name| name.starts_with(&start) && name.ends_with(TEMPORARY));
+        halves.map(|name| remove(&self.folder.join(name))).sum()
+    }
+
+    /// Marks an engine as used just now: what is pruned first was not used for longest.
+    fn touch(&self, path: &Path) {
+        let touched = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+        if let Err(error) = touched {
+            tracing::debug!("cannot mark {} as used: {error}", path.display());
+        }
+    }
+}
+
+fn sidecar(recipe: &Recipe, origin: Origin<'_>, made: &Made) -> Sidecar {
+    Sidecar {
+        schema: SCHEMA.to_owned(),
+        prony: origin.prony.to_owned(),
+        created: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        model: origin.model.to_owned(),
+        onnx_bytes: origin.onnx_bytes,
+        recipe: recipe.clone(),
+        engine_sha256: prony_model::sha256_hex(&made.bytes),
+        size_bytes: made.bytes.len() as u64,
+        build_s: made.build_s,
+        notes: made.notes.clone(),
+        host_peak_bytes: made.host_peak_bytes,
+        host_available_low_bytes: made.host_available_low_bytes,
+        device_peak_bytes: made.device_peak_bytes,
+    }
+}
+
+/// Replaces a file: writes beside it, syncs, renames. On an error the old file is untouched and nothing is left over.
+pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let prefix = format!(".{name}.");
+    let mut file = tempfile::Builder::new().prefix(&prefix).suffix(TEMPORARY).tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The rename itself lives in the folder. Not every file system can sync one, and the data are safe already.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// SHA-256 of a file, in hex, without holding it in memory.
+pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match file.read(&mut chunk)? {
+            0 => return Ok(hex(&hash.finalize())),
+            n => hash.update(&chunk[..n]),
+        }
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Removes a file; the bytes that are free now.
+pub(crate) fn remove(path: &Path) -> u64 {
+    let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if fs::remove_file(path).is_ok() { bytes } else { 0 }
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,53 @@
+//! What can go wrong while an artifact is made.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use prony_types::FailureKind;
+
+/// Why there is no artifact.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForgeError {
+    /// It cannot be done with this TensorRT, on this GPU or from this file; the text says what would help.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The model cannot be made into an engine.
+    #[error("{0}")]
+    Model(String),
+    /// The data that int8 ranges should be found on are no good.
+    #[error("calibration: {0}")]
+    Calibration(String),
+    /// The cache cannot be read or written.
+    #[error("cannot {doing} {}: {reason}", path.display())]
+    Cache {
+        /// What was tried.
+        doing: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The system's word.
+        reason: io::Error,
+    },
+    /// The memory of host or device does not suffice.
+    #[error("{0}")]
+    Memory(String),
+    /// The build itself failed.
+    #[error("{0}")]
+    Build(String),
+}
+
+impl ForgeError {
+    /// Whose fault it is.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            ForgeError::Unsupported(_) => FailureKind::Unsupported,
+            ForgeError::Model(_) => FailureKind::Model,
+            ForgeError::Calibration(_) => FailureKind::Input,
+            ForgeError::Cache { .. } | ForgeError::Memory(_) | ForgeError::Build(_) => FailureKind::Runtime,
+        }
+    }
+
+    pub(crate) fn cache(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ForgeError {
+        move |reason| ForgeError::Cache { doing, path: path.to_owned(), reason }
+    }
+}

@@ -1,0 +1,25 @@
+//! Makes artifacts: TensorRT engines, the ranges for int8, and the cache in which they are kept.
+//!
+//! An artifact is made in a worker process that measures nothing: [`prepare`]. [`Cache`] knows what is there already, and
+//! why something that is there does not do.
+
+mod arithmetic;
+mod build;
+mod cache;
+mod calibration;
+mod error;
+mod lock;
+mod memory;
+mod prepare;
+mod progress;
+mod recipe;
+mod shape;
+mod shelf;
+mod sidecar;
+
+pub use cache::{Cache, Kept, Origin};
+pub use error::ForgeError;
+pub use prepare::{Prepared, prepare};
+pub use recipe::{Difference, Recipe};
+pub use shelf::{Entry, Pruned, Rule};
+pub use sidecar::{Made, SCHEMA, Sidecar};

@@ -1,0 +1,155 @@
+//! `prony build`: engines from a model, each in a process of its own, and from the cache where they are there already.
+
+mod outcome;
+mod worker;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use prony_types::{
+    ArtifactSpec, BackendName, ExitCode, HeadChoice, ModelInfo, ModelSource, ModelSpec, Precision, PrepareJob,
+    RuntimeSpec, WORKER_PROTOCOL,
+};
+
+use self::outcome::{Outcome, Status, show};
+use self::worker::Site;
+use crate::args::BuildArgs;
+use crate::command::bench::wait_for_machine;
+use crate::command::with_sign_of_life;
+use crate::discover::{choose, discover_for};
+use crate::resolve::{fits_batch, image_size, model};
+use crate::run::{Interrupt, artifacts};
+use crate::runtime::home;
+use crate::system::{Places, PreparedSystem};
+
+pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
+    let (spec, info) = model(&args.model)?;
+    let precisions = precisions(&args.precision);
+    let imgsz = check(args, &spec, &info, &precisions)?;
+    let home = home::folder(args.home.as_deref())?;
+    let cache = artifacts(home.join("cache"));
+    let interrupt = Interrupt::listen()?;
+    // Kernels are timed while an engine is built: not beside a timed cell.
+    let Some(_lock) = wait_for_machine(&interrupt, args.quiet)? else { return Ok(ExitCode::Interrupted) };
+    let runtime = match runtime(args, &home)? {
+        Ok(runtime) => runtime,
+        Err(missing) => {
+            eprintln!("error: {missing}");
+            return Ok(ExitCode::CellFailed);
+        }
+    };
+    fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
+    let prepared = args.prepare.then(|| PreparedSystem::begin(&home, Places::here())).transpose()?;
+    let say = |text: &str| {
+        if !args.quiet {
+            eprintln!("{text}");
+        }
+    };
+    prepared.iter().flat_map(|prepared| &prepared.notes).for_each(|note| say(note));
+    let scenes = matches!(spec.source, ModelSource::Builtin(_));
+    let mut outcomes = Vec::new();
+    for &precision in &precisions {
+        if interrupt.asked() {
+            break;
+        }
+        let job = PrepareJob {
+            protocol: WORKER_PROTOCOL,
+            cell: format!("{}:{}:{precision}", spec.name, BackendName::Tensorrt),
+            model: spec.clone(),
+            engine: args.engine.spec(precision, scenes)?,
+            imgsz,
+            batch: args.batch,
+            runtime: runtime.clone(),
+            plugins: args.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
+            device: args.device,
+            gpu_mem_limit_bytes: args.gpu_mem_limit.map(|size| size.0),
+            threads: args.threads,
+            cache: cache.clone(),
+            rebuild: args.rebuild,
+            ring_fd: -1,
+        };
+        let site = Site { log: cache.join("build.log"), interrupt: &interrupt, quiet: args.quiet };
+        let mut outcome = Outcome { precision, status: site.make(job), copied_to: None };
+        if let (Status::Made { artifact, .. }, Some(out)) = (&outcome.status, &args.out) {
+            match copy(artifact, out, &spec.name, precision) {
+                Ok(path) => outcome.copied_to = Some(path),
+                Err(error) => outcome.status = Status::Failed(format!("{error:#}")),
+            }
+        }
+        outcomes.push(outcome);
+    }
+    // Before the table: what was changed is back when the result is there.
+    prepared.into_iter().flat_map(PreparedSystem::end).for_each(|problem| say(&problem));
+    show(&spec, &outcomes, args.json)?;
+    Ok(if interrupt.asked() {
+        say("interrupted; the build under way was killed, the cache is whole");
+        ExitCode::Interrupted
+    } else if outcomes.iter().all(|outcome| matches!(outcome.status, Status::Made { .. })) {
+        ExitCode::Ok
+    } else {
+        ExitCode::CellFailed
+    })
+}
+
+/// Each once, in the order in which they were named.
+fn precisions(named: &[Precision]) -> Vec<Precision> {
+    let mut each = Vec::new();
+    named.iter().for_each(|precision| {
+        if !each.contains(precision) {
+            each.push(*precision);
+        }
+    });
+    each
+}
+
+/// What is wrong whatever the machine has; the size of the images that the model takes.
+fn check(
+    args: &BuildArgs,
+    spec: &ModelSpec,
+    info: &ModelInfo,
+    precisions: &[Precision],
+) -> anyhow::Result<Option<[u32; 2]>> {
+    if let ModelSource::File(path) = &spec.source
+        && path.extension().is_some_and(|ending| ending == "engine" || ending == "plan")
+    {
+        bail!("{} is an engine already; give the ONNX file that it was built from", path.display());
+    }
+    args.engine.check(precisions)?;
+    let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", spec.name);
+    let profiled = |input: &str| args.engine.profile.iter().any(|profile| profile.0.input == input);
+    if let Some(input) = info.inputs.first()
+        && !profiled(&input.name)
+    {
+        fits_batch(args.batch, info).map_err(of_model)?;
+    }
+    let asked = args.imgsz.map(|size| size.0);
+    let imgsz = image_size(&asked, HeadChoice::None, info).map_err(of_model)?;
+    ensure!(
+        asked.is_none() || imgsz.is_some(),
+        "{} takes {}, not an image, so --imgsz does not fit; use --profile",
+        spec.name,
+        info.inputs[0]
+    );
+    Ok(imgsz)
+}
+
+/// TensorRT, or the line that says what is missing.
+fn runtime(args: &BuildArgs, home: &Path) -> anyhow::Result<Result<RuntimeSpec, String>> {
+    let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    let look = || discover_for(BackendName::Tensorrt, home, &explicit);
+    let found = with_sign_of_life("looking for TensorRT", look)?;
+    Ok(choose(&found, BackendName::Tensorrt).and_then(|spec| spec.ok_or_else(|| "no TensorRT here".to_owned())))
+}
+
+/// Puts an engine and its sidecar where the user wants them.
+fn copy(artifact: &ArtifactSpec, out: &Path, model: &str, precision: Precision) -> anyhow::Result<PathBuf> {
+    fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    let target = out.join(format!("{model}-{precision}.engine"));
+    let beside = |path: &Path| PathBuf::from(format!("{}.json", path.display()));
+    for (from, to) in [(artifact.path.clone(), target.clone()), (beside(&artifact.path), beside(&target))] {
+        let bytes = fs::read(&from).with_context(|| from.display().to_string())?;
+        prony_store::write_atomic(&to, &bytes)?;
+    }
+    Ok(target)
+}

@@ -1,0 +1,102 @@
+//! `prony cache`: the engines that were built, whether they are whole, and what may go.
+
+use std::io::{self, Write as _};
+
+use prony_forge::{Cache, Entry, Pruned, Rule};
+use prony_types::ExitCode;
+use serde_json::json;
+
+use crate::args::{CacheArgs, CacheVerb, PruneArgs};
+use crate::command::with_sign_of_life;
+use crate::run::artifacts;
+use crate::runtime::{home, megabytes};
+
+pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
+    let cache = Cache::at(artifacts(home::folder(args.home.as_deref())?.join("cache")));
+    match &args.verb {
+        CacheVerb::List => list(&cache, args.json),
+        CacheVerb::Prune(rule) => prune(&cache, rule, args.json),
+        CacheVerb::Verify => verify(&cache, args.json),
+    }
+}
+
+fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
+    let entries = cache.list();
+    if json {
+        return print(&json!({ "schema": "prony.cache/1", "folder": cache.folder(), "engines": entries }));
+    }
+    let mut text = String::new();
+    for entry in &entries {
+        text += &line(entry);
+    }
+    text += &format!("{}\n", summary(cache, &entries));
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::Ok)
+}
+
+fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
+    let entries = with_sign_of_life("hashing engines", || cache.verify(&mut |_| {}));
+    let damaged = entries.iter().filter(|entry| entry.problem.is_some()).count();
+    let code = if damaged == 0 { ExitCode::Ok } else { ExitCode::CellFailed };
+    if json {
+        print(&json!({ "schema": "prony.cache/1", "folder": cache.folder(), "engines": entries, "damaged": damaged }))?;
+        return Ok(code);
+    }
+    let mut text: String = entries.iter().map(line).collect();
+    text += &match damaged {
+        0 => format!("{}, all whole\n", summary(cache, &entries)),
+        n => format!("{}, {n} damaged; they are rebuilt when they are asked for\n", summary(cache, &entries)),
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(code)
+}
+
+fn prune(cache: &Cache, args: &PruneArgs, json: bool) -> anyhow::Result<ExitCode> {
+    let rule =
+        Rule { unused_for: args.older_than.map(|age| age.0), fit_bytes: args.to.map(|size| size.0), all: args.all };
+    let pruned = cache.prune(rule);
+    if json {
+        return print(&json!({ "schema": "prony.cache/1", "folder": cache.folder(), "pruned": pruned }));
+    }
+    let Pruned { removed, freed_bytes, in_use } = &pruned;
+    let mut text: String = removed.iter().map(line).collect();
+    let engines = if removed.len() == 1 { "engine" } else { "engines" };
+    text += &format!("{} {engines} removed, {} freed", removed.len(), megabytes(*freed_bytes));
+    if !in_use.is_empty() {
+        text += &format!("; {} in use and kept", in_use.len());
+    }
+    writeln!(io::stdout(), "{text}")?;
+    Ok(ExitCode::Ok)
+}
+
+fn print(value: &serde_json::Value) -> anyhow::Result<ExitCode> {
+    writeln!(io::stdout(), "{}", serde_json::to_string_pretty(value)?)?;
+    Ok(ExitCode::Ok)
+}
+
+fn summary(cache: &Cache, entries: &[Entry]) -> String {
+    let bytes = entries.iter().map(|entry| entry.bytes).sum();
+    let engines = if entries.len() == 1 { "engine" } else { "engines" };
+    format!("{} {engines}, {} in {}", entries.len(), megabytes(bytes), cache.folder().display())
+}
+
+fn line(entry: &Entry) -> String {
+    let (key, size, unused) = (&entry.key[..entry.key.len().min(12)], megabytes(entry.bytes), age(entry.unused_s));
+    let what = match &entry.sidecar {
+        Some(sidecar) => {
+            let place = &sidecar.recipe.identity;
+            let (model, precision) = (&sidecar.model, sidecar.recipe.engine.precision);
+            format!("{model:20} {precision:6} TensorRT {:8} {}", place.tensorrt, place.gpu)
+        }
+        None => "?".to_owned(),
+    };
+    let problem = entry.problem.as_ref().map(|problem| format!("  damaged: {problem}")).unwrap_or_default();
+    format!("{key:12} {size:>9} {unused:>5}  {what}{problem}\n")
+}
+
+/// How long it was not used, in its largest unit.
+fn age(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3600, "h"), (60, "m")];
+    let unit = units.iter().find(|(unit, _)| seconds >= *unit);
+    unit.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
+}

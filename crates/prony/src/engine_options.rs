@@ -1,0 +1,285 @@
+//! Options of an engine, as flags and as keys of a plan file's `[engine]`: what `prony build` and `prony bench` share.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::ensure;
+use clap::Args;
+use prony_types::{CalibrationMethod, CalibrationSpec, EngineSpec, Precision, ProfileShape, SourceSpec, TacticSources};
+use serde::{Deserialize, Deserializer};
+
+use crate::options::Size;
+
+/// Frames that ranges are found on, unless told otherwise: more change little, and each costs time.
+const CALIBRATION_FRAMES: u32 = 128;
+
+/// How an engine is to be built. Everything is optional; what is not said is TensorRT's own choice.
+#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct EngineArgs {
+    /// Scratch memory of the builder and of the engine, e.g. 1GB [default: half of --gpu-mem-limit, else no limit]
+    #[arg(long, value_name = "SIZE", help_heading = "Engine")]
+    pub(crate) workspace: Option<Size>,
+
+    /// Device memory that kernels may take while they are timed
+    #[arg(long, value_name = "SIZE", help_heading = "Engine")]
+    pub(crate) tactic_memory: Option<Size>,
+
+    /// How hard to look for fast kernels: 0, quick to build, to 5
+    #[arg(long, value_name = "0-5", value_parser = clap::value_parser!(u8).range(0..=5), help_heading = "Engine")]
+    pub(crate) opt_level: Option<u8>,
+
+    /// Libraries that kernels may come from: default, or none but TensorRT itself
+    #[arg(long, value_name = "default|none", help_heading = "Engine")]
+    pub(crate) tactic_sources: Option<TacticSources>,
+
+    /// Shapes of an input with free axes, e.g. images=1x3x320x320:1x3x640x640:4x3x640x640; may be repeated
+    #[arg(long, value_name = "NAME=MIN:OPT:MAX", help_heading = "Engine")]
+    pub(crate) profile: Vec<Profile>,
+
+    /// Build for this deep-learning accelerator; what it cannot do falls to the GPU
+    #[arg(long, value_name = "N", help_heading = "Engine")]
+    pub(crate) dla_core: Option<u32>,
+
+    /// Runs under later versions of TensorRT too, its lean runtime inside
+    #[arg(long, help_heading = "Engine")]
+    pub(crate) version_compatible: bool,
+
+    /// Runs on other GPUs from Ampere on, perhaps more slowly
+    #[arg(long, help_heading = "Engine")]
+    pub(crate) hardware_compatible: bool,
+
+    /// Weights can be replaced later
+    #[arg(long, help_heading = "Engine")]
+    pub(crate) refit: bool,
+
+    /// Structured sparsity of the weights may be used
+    #[arg(long, help_heading = "Engine")]
+    pub(crate) sparse: bool,
+
+    /// Small pools, level 0, no external kernels, lazy loading: for boards with little memory
+    #[arg(long, help_heading = "Engine")]
+    pub(crate) low_memory: bool,
+
+    /// A plugin library of your own; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
+    pub(crate) plugin: Vec<PathBuf>,
+
+    /// What int8 ranges are found on: scenes, a folder of images, or an .npz with arrays named as the inputs
+    /// [default: scenes for a built-in model]
+    #[arg(long, value_name = "scenes|DIR|x.npz", help_heading = "Calibration")]
+    pub(crate) calibration: Option<PathBuf>,
+
+    /// How many frames of it [default: 128]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Calibration")]
+    pub(crate) calibration_frames: Option<u32>,
+
+    /// How ranges are found: entropy or minmax [default: entropy]
+    #[arg(long, value_name = "METHOD", help_heading = "Calibration")]
+    pub(crate) calibration_method: Option<CalibrationMethod>,
+
+    /// Seed of the scenes; not that of a measurement, so that nothing is measured on what it was calibrated with
+    /// [default: 1007]
+    #[arg(long, value_name = "N", help_heading = "Calibration")]
+    pub(crate) calibration_seed: Option<u64>,
+}
+
+/// Seed of calibration scenes.
+const CALIBRATION_SEED: u64 = 1007;
+
+impl EngineArgs {
+    /// Paths of a plan file are relative to it.
+    pub(crate) fn anchor(&mut self, base: &Path) {
+        self.plugin.iter_mut().for_each(|path| *path = base.join(&*path));
+        self.calibration.iter_mut().filter(|path| path.as_os_str() != "scenes").for_each(|path| {
+            *path = base.join(&*path);
+        });
+    }
+
+    /// These options, with gaps filled from a file.
+    pub(crate) fn or(self, file: EngineArgs) -> EngineArgs {
+        let several = |own: Vec<_>, file: Vec<_>| if own.is_empty() { file } else { own };
+        EngineArgs {
+            workspace: self.workspace.or(file.workspace),
+            tactic_memory: self.tactic_memory.or(file.tactic_memory),
+            opt_level: self.opt_level.or(file.opt_level),
+            tactic_sources: self.tactic_sources.or(file.tactic_sources),
+            profile: if self.profile.is_empty() { file.profile } else { self.profile },
+            dla_core: self.dla_core.or(file.dla_core),
+            version_compatible: self.version_compatible || file.version_compatible,
+            hardware_compatible: self.hardware_compatible || file.hardware_compatible,
+            refit: self.refit || file.refit,
+            sparse: self.sparse || file.sparse,
+            low_memory: self.low_memory || file.low_memory,
+            plugin: several(self.plugin, file.plugin),
+            calibration: self.calibration.or(file.calibration),
+            calibration_frames: self.calibration_frames.or(file.calibration_frames),
+            calibration_method: self.calibration_method.or(file.calibration_method),
+            calibration_seed: self.calibration_seed.or(file.calibration_seed),
+        }
+    }
+
+    /// Whether anything was said at all.
+    pub(crate) fn is_default(&self) -> bool {
+        let EngineSpec { precision, .. } = EngineSpec::new(Precision::Int8);
+        self.plugin.is_empty()
+            && !self.says_calibration()
+            && self.spec(precision, false).is_ok_and(|spec| spec == EngineSpec::new(precision))
+    }
+
+    fn says_calibration(&self) -> bool {
+        self.calibration.is_some()
+            || self.calibration_frames.is_some()
+            || self.calibration_method.is_some()
+            || self.calibration_seed.is_some()
+    }
+
+    /// Flags that no engine of these precisions would read are refused, and so are files that are not there.
+    pub(crate) fn check(&self, precisions: &[Precision]) -> anyhow::Result<()> {
+        let calibrated = precisions.contains(&Precision::Int8);
+        ensure!(
+            !self.says_calibration() || calibrated,
+            "--calibration is for int8; add it to --precision or leave the flag out"
+        );
+        if let Some(level) = self.opt_level {
+            ensure!(level <= 5, "--opt-level {level} must lie between 0 and 5");
+        }
+        for plugin in &self.plugin {
+            ensure!(plugin.is_file(), "--plugin {} is not a file", plugin.display());
+        }
+        if let Some(path) = self.calibration.as_deref().filter(|path| path.as_os_str() != "scenes") {
+            ensure!(path.exists(), "--calibration {} is not there; give scenes, a folder or an .npz", path.display());
+        }
+        Ok(())
+    }
+
+    /// The engine of a precision. `scenes` says whether built-in scenes are what the model was made for, so that they may be
+    /// calibrated on without being asked for.
+    pub(crate) fn spec(&self, precision: Precision, scenes: bool) -> anyhow::Result<EngineSpec> {
+        let calibration = if precision == Precision::Int8 { self.calibration(scenes)? } else { None };
+        Ok(EngineSpec {
+            profile: self.profile.iter().map(|profile| profile.0.clone()).collect(),
+            workspace_bytes: self.workspace.map(|size| size.0),
+            tactic_memory_bytes: self.tactic_memory.map(|size| size.0),
+            level: self.opt_level,
+            tactic_sources: self.tactic_sources.unwrap_or(TacticSources::Default),
+            dla_core: self.dla_core,
+            version_compatible: self.version_compatible,
+            hardware_compatible: self.hardware_compatible,
+            refit: self.refit,
+            sparse: self.sparse,
+            low_memory: self.low_memory,
+            calibration,
+            ..EngineSpec::new(precision)
+        })
+    }
+
+    fn calibration(&self, scenes: bool) -> anyhow::Result<Option<CalibrationSpec>> {
+        let source = match self.calibration.as_deref() {
+            Some(path) if path.as_os_str() == "scenes" => SourceSpec::Scenes,
+            Some(path) => {
+                let arrays = path.extension().is_some_and(|ending| ending == "npz" || ending == "npy");
+                let path = std::path::absolute(path)?;
+                if arrays { SourceSpec::Tensor(path) } else { SourceSpec::Dir(path) }
+            }
+            None if scenes => SourceSpec::Scenes,
+            None => return Ok(None),
+        };
+        Ok(Some(CalibrationSpec {
+            method: self.calibration_method.unwrap_or(CalibrationMethod::Entropy),
+            source,
+            frames: self.calibration_frames.unwrap_or(CALIBRATION_FRAMES),
+            seed: self.calibration_seed.unwrap_or(CALIBRATION_SEED),
+        }))
+    }
+}
+
+/// Shapes of one input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Profile(pub(crate) ProfileShape);
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Profile, String> {
+        let wrong = || format!("`{text}` is not NAME=MIN:OPT:MAX, like images=1x3x320x320:1x3x640x640:4x3x640x640");
+        // A name may hold a colon and even an equals sign; shapes hold neither.
+        let (input, shapes) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+        let shape = |text: &str| text.split('x').map(|n| n.trim().parse::<u64>().map_err(|_| wrong())).collect();
+        let shapes: Vec<Vec<u64>> = shapes.split(':').map(shape).collect::<Result<_, String>>()?;
+        match <[Vec<u64>; 3]>::try_from(shapes) {
+            Ok([min, opt, max]) => Ok(Profile(ProfileShape { input: input.to_owned(), min, opt, max })),
+            Err(_) => Err(wrong()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Profile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Profile, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_three_shapes() {
+        let Profile(shape) = "images=1x3x320x320:1x3x640x640:4x3x640x640".parse().unwrap();
+        assert_eq!((shape.input.as_str(), &shape.max[..]), ("images", &[4, 3, 640, 640][..]));
+        for bad in ["images", "images=1x3", "=1:1:1", "x=1:2:y", "x=1:2:3:4"] {
+            let error = bad.parse::<Profile>().unwrap_err();
+            assert!(error.contains("is not NAME=MIN:OPT:MAX"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_plan_file_says_the_same_as_flags() {
+        let text =
+            "workspace = '1GB'\nopt-level = 2\nprofile = ['x=1x3:2x3:4x3']\ncalibration = 'photos'\nrefit = true";
+        let mut file: EngineArgs = toml::from_str(text).unwrap();
+        file.anchor(Path::new("/plans"));
+        let flags = EngineArgs { opt_level: Some(0), sparse: true, ..EngineArgs::default() };
+        let spec = flags.or(file).spec(Precision::Int8, false).unwrap();
+        assert_eq!((spec.level, spec.workspace_bytes, spec.refit, spec.sparse), (Some(0), Some(1 << 30), true, true));
+        assert_eq!(spec.profile[0].opt, [2, 3]);
+        assert_eq!(spec.calibration.unwrap().source, SourceSpec::Dir("/plans/photos".into()));
+        assert!(toml::from_str::<EngineArgs>("works = 1").unwrap_err().to_string().contains("works"));
+    }
+
+    #[test]
+    fn only_int8_is_calibrated_and_only_on_what_is_known() {
+        let plain = EngineArgs::default();
+        assert!(plain.is_default());
+        assert_eq!(plain.spec(Precision::Fp16, true).unwrap().calibration, None);
+        assert_eq!(plain.spec(Precision::Int8, false).unwrap().calibration, None);
+        let scenes = plain.spec(Precision::Int8, true).unwrap().calibration.unwrap();
+        assert_eq!(
+            (scenes.source, scenes.frames, scenes.method),
+            (SourceSpec::Scenes, 128, CalibrationMethod::Entropy)
+        );
+        let arrays = EngineArgs { calibration: Some("/x.npz".into()), ..EngineArgs::default() };
+        assert!(!arrays.is_default());
+        let source = arrays.spec(Precision::Int8, true).unwrap().calibration.unwrap().source;
+        assert_eq!(source, SourceSpec::Tensor("/x.npz".into()));
+    }
+
+    #[test]
+    fn a_flag_that_nothing_reads_is_refused() {
+        let method = EngineArgs { calibration_frames: Some(8), ..EngineArgs::default() };
+        let error = method.check(&[Precision::Fp16]).unwrap_err().to_string();
+        assert_eq!(error, "--calibration is for int8; add it to --precision or leave the flag out");
+        assert!(method.check(&[Precision::Fp16, Precision::Int8]).is_ok());
+        let plugin = EngineArgs { plugin: vec!["/no/such.so".into()], ..EngineArgs::default() };
+        assert_eq!(plugin.check(&[]).unwrap_err().to_string(), "--plugin /no/such.so is not a file");
+        let photos = EngineArgs { calibration: Some("/no/such".into()), ..EngineArgs::default() };
+        assert!(
+            photos
+                .check(&[Precision::Int8])
+                .unwrap_err()
+                .to_string()
+                .starts_with("--calibration /no/such is not there")
+        );
+    }
+}

@@ -1,0 +1,282 @@
+//! `prony build` and `prony cache` with libraries that stand in for TensorRT and the driver: the real code to the last
+//! call, without a GPU.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use prony_standin::Standin;
+use prony_standin::onnx::Model;
+use serde_json::Value;
+use support::{expect_code, prony, stderr, stdout};
+use tempfile::TempDir;
+
+/// A TensorRT, a model and a home.
+struct Site {
+    standin: Standin,
+    dir: TempDir,
+}
+
+impl Site {
+    fn new(version: &str) -> Option<Site> {
+        let site = Site { standin: Standin::new(version)?, dir: tempfile::tempdir().unwrap() };
+        fs::write(site.path("tiny.onnx"), Model::detector().bytes()).unwrap();
+        Some(site)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.path("home/cache/artifacts")
+    }
+
+    /// `prony VERB …` at home here.
+    fn prony(&self, args: &[&str]) -> Command {
+        let mut command = prony();
+        command.args(args).arg("--home").arg(self.path("home")).env("LD_LIBRARY_PATH", self.standin.folder());
+        command
+    }
+
+    fn build(&self, args: &[&str]) -> Command {
+        let model = self.path("tiny.onnx");
+        let mut command = self.prony(&[&["build", model.to_str().unwrap()], args].concat());
+        for (name, path) in [
+            ("nvinfer", self.standin.library()),
+            ("nvonnxparser", self.standin.parser()),
+            ("nvinfer-plugin", self.standin.plugins()),
+            ("cuda", self.standin.driver()),
+        ] {
+            command.arg("--library").arg(format!("{name}={}", path.display()));
+        }
+        command
+    }
+
+    /// The engines of a build, as JSON.
+    fn built(&self, args: &[&str]) -> Vec<Value> {
+        let output = self.build(&[args, &["--json"]].concat()).output().unwrap();
+        expect_code(&output, 0);
+        engines(&output)
+    }
+}
+
+fn engines(output: &Output) -> Vec<Value> {
+    let all: Value = serde_json::from_str(&stdout(output)).unwrap();
+    assert_eq!(all["schema"], "prony.build/1");
+    all["engines"].as_array().unwrap().clone()
+}
+
+fn sidecar(engine: &Value) -> Value {
+    let path = format!("{}.json", engine["engine"].as_str().unwrap());
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+const INT8: [&str; 4] = ["--calibration", "scenes", "--calibration-frames", "4"];
+
+#[test]
+fn engines_are_built_once_and_then_found() {
+    for version in ["8.4.3", "8.6.1", "10.3.0"] {
+        let Some(site) = Site::new(version) else { return };
+        let args = [&["--precision", "fp32,fp16,int8"][..], &INT8].concat();
+        let first = site.built(&args);
+        assert_eq!(first.len(), 3);
+        for (engine, layers) in first.iter().zip(["Float", "Half", "Int8"]) {
+            assert_eq!((&engine["status"], &engine["from_cache"]), (&"completed".into(), &false.into()), "{engine}");
+            assert_eq!(engine["rebuilt_because"], Value::Null, "{engine}");
+            let text = String::from_utf8_lossy(&fs::read(engine["engine"].as_str().unwrap()).unwrap()).into_owned();
+            assert!(text.contains(&format!("layer\t/conv\tConv\t{layers}\n")), "{version}: {text}");
+            assert!(text.contains("detailed\t1"), "the inspector can prove it: {text}");
+        }
+        let facts = sidecar(&first[2]);
+        assert_eq!((&facts["schema"], &facts["tensorrt"]), (&"prony.engine/1".into(), &version.into()));
+        assert_eq!((&facts["gpu"], &facts["sm_count"]), (&"Stand-in GPU".into(), &16.into()));
+        assert_eq!((&facts["compute_capability"], &facts["cuda"]), (&"8.6".into(), &"12.4".into()));
+        assert_eq!(facts["engine"]["calibration"]["frames"], 4);
+        assert!(facts["notes"].to_string().contains("int8 ranges from 4 batches"), "{facts}");
+        let second = site.built(&args);
+        assert!(second.iter().all(|engine| engine["from_cache"] == true), "{second:?}");
+        assert_eq!(second[1]["sha256"], first[1]["sha256"]);
+        assert_eq!(site.standin.complaints(), [""; 0], "{version}");
+        let names: Vec<String> =
+            fs::read_dir(site.cache()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(names.contains(&format!("timing-stand-in-gpu-{version}.cache")), "{names:?}");
+        assert!(names.iter().any(|name| name.starts_with("calibration-")), "{names:?}");
+        assert!(!names.iter().any(|name| name.ends_with(".lock") || name.ends_with(".tmp")), "{names:?}");
+    }
+}
+
+#[test]
+fn what_changed_is_the_reason() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    site.built(&[]);
+    site.standin.set("driver", "12020");
+    let again = site.built(&[]);
+    assert_eq!(again[0]["rebuilt_because"], "CUDA 12.4 -> 12.2");
+    let engine = PathBuf::from(again[0]["engine"].as_str().unwrap());
+    let whole = fs::read(&engine).unwrap();
+    fs::write(&engine, &whole[..whole.len() / 2]).unwrap();
+    let because = site.built(&[])[0]["rebuilt_because"].to_string();
+    assert!(because.contains("the engine was truncated: "), "{because}");
+    let mut tampered = whole.clone();
+    tampered[10] ^= 1;
+    fs::write(&engine, &tampered).unwrap();
+    let because = site.built(&[])[0]["rebuilt_because"].to_string();
+    assert!(because.contains("the engine was tampered with: its hash is"), "{because}");
+    assert_eq!(fs::read(&engine).unwrap(), whole);
+    assert_eq!(site.built(&["--rebuild"])[0]["rebuilt_because"], "it was asked for");
+}
+
+#[test]
+fn eleven_builds_what_the_graph_carries() {
+    let Some(site) = Site::new("11.1.0") else { return };
+    let output = site.build(&["--precision", "fp32,fp16", "--json"]).output().unwrap();
+    expect_code(&output, 1);
+    let engines = engines(&output);
+    assert_eq!(engines[0]["status"], "completed", "{engines:?}");
+    assert_eq!(engines[1]["status"], "skipped");
+    let reason = engines[1]["reason"].as_str().unwrap();
+    assert!(reason.contains("this file is fp32: fp16 needs an fp16 ONNX"), "{reason}");
+}
+
+#[test]
+fn what_cannot_be_had_here_is_skipped_with_its_reason() {
+    let Some(site) = Site::new("8.6.1") else { return };
+    let output = site.build(&["--precision", "bf16,fp8,nvfp4,fp32"]).output().unwrap();
+    expect_code(&output, 1);
+    let text = stdout(&output);
+    assert!(text.contains("bf16   tiny: skipped: bf16 needs TensorRT 10.0.0 and this is 8.6.1"), "{text}");
+    assert!(text.contains("fp8    tiny: skipped: fp8 needs a GPU of compute capability 8.9"), "{text}");
+    assert!(text.contains("nvfp4  tiny: skipped: nvfp4 needs a GPU of compute capability 10.0"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("fp32 ") && line.ends_with("  built")), "{text}");
+    let dla = site.build(&["--precision", "fp16", "--dla-core", "7"]).output().unwrap();
+    expect_code(&dla, 1);
+    assert!(stdout(&dla).contains("--dla-core 7: this device has"), "{}", stdout(&dla));
+}
+
+#[test]
+fn a_node_that_is_not_understood_is_named() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let model = Model::detector().node("/odd", "Odd", "mine");
+    fs::write(site.path("tiny.onnx"), model.bytes()).unwrap();
+    let output = site.build(&[]).output().unwrap();
+    expect_code(&output, 1);
+    let text = stdout(&output);
+    assert!(text.contains("tiny: failed: tiny: the ONNX parser refused the model") && text.contains("/odd"), "{text}");
+    assert_eq!(site.standin.complaints(), [""; 0]);
+}
+
+#[test]
+fn failures_of_build_and_memory_are_named_and_nothing_is_kept() {
+    let Some(site) = Site::new("8.6.1") else { return };
+    site.standin.set("build", "fail");
+    let output = site.build(&[]).output().unwrap();
+    expect_code(&output, 1);
+    assert!(stdout(&output).contains("TensorRT refused to build the engine"), "{}", stdout(&output));
+    site.standin.set("build", "");
+    let limited = site.build(&["--gpu-mem-limit", "1MB", "--workspace", "8MB"]).output().unwrap();
+    expect_code(&limited, 1);
+    let text = stdout(&limited);
+    assert!(text.contains("GPU memory: 8388608 bytes were asked for where 0 of 1048576 are held"), "{text}");
+    assert!(text.contains("(--gpu-mem-limit)"), "{text}");
+    let injected = site.build(&["--workspace", "1MB"]).env("PRONY_FAIL_ALLOCATION", "1").output().unwrap();
+    expect_code(&injected, 1);
+    assert!(stdout(&injected).contains("allocation 1 was refused on purpose"), "{}", stdout(&injected));
+    assert!(site.built(&["--gpu-mem-limit", "64MB", "--workspace", "8MB"])[0]["status"] == "completed");
+    assert_eq!(site.standin.complaints(), [""; 0]);
+}
+
+#[test]
+fn engines_are_put_where_the_user_wants_them() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let out = site.path("engines");
+    let made = site.built(&["--precision", "fp16", "--low-memory", "--out", out.to_str().unwrap()]);
+    let copy = out.join("tiny-fp16.engine");
+    assert_eq!(made[0]["copied_to"], copy.to_str().unwrap());
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(made[0]["engine"].as_str().unwrap()).unwrap());
+    let beside: Value = serde_json::from_str(&fs::read_to_string(out.join("tiny-fp16.engine.json")).unwrap()).unwrap();
+    assert_eq!(beside["engine_sha256"], made[0]["sha256"]);
+    assert_eq!(beside["engine"]["low_memory"], true);
+}
+
+#[test]
+fn the_cache_is_listed_verified_and_pruned() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let made = site.built(&["--precision", "fp32,fp16"]);
+    let cache = |args: &[&str]| site.prony(&[&["cache"], args].concat()).output().unwrap();
+    let list = cache(&["list"]);
+    expect_code(&list, 0);
+    let text = stdout(&list);
+    assert!(text.contains("tiny                 fp16   TensorRT 10.3.0   Stand-in GPU"), "{text}");
+    assert!(text.contains("2 engines, "), "{text}");
+    expect_code(&cache(&["verify"]), 0);
+    fs::write(made[0]["engine"].as_str().unwrap(), b"nonsense").unwrap();
+    let verify = cache(&["verify", "--json"]);
+    expect_code(&verify, 1);
+    let found: Value = serde_json::from_str(&stdout(&verify)).unwrap();
+    assert_eq!(found["damaged"], 1, "{found}");
+    expect_code(&cache(&["prune"]), 2);
+    let kept = cache(&["prune", "--older-than", "1d"]);
+    assert!(stdout(&kept).starts_with("0 engines removed"), "{}", stdout(&kept));
+    let pruned = cache(&["prune", "--all"]);
+    expect_code(&pruned, 0);
+    assert!(stdout(&pruned).contains("2 engines removed"), "{}", stdout(&pruned));
+    assert_eq!(names(&site.cache()), ["build.log"]);
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn without_tensorrt_it_says_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let nowhere = dir.path().join("libnvinfer.so.10");
+    let library = format!("nvinfer={}", nowhere.display());
+    let output = prony().args(["build", "builtin-rgb", "--library", &library]).output().unwrap();
+    expect_code(&output, 1);
+    let text = stderr(&output);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("error: tensorrt: "), "{text}");
+}
+
+#[test]
+fn wrong_usage_is_said_before_anything_is_looked_for() {
+    let cases: [(&[&str], &str); 7] = [
+        (&["nosuch.onnx"], "cannot read model"),
+        (&["builtin-rgb", "--precision", "fp12"], "unknown precision `fp12`"),
+        (&["builtin-rgb", "--calibration", "scenes"], "--calibration is for int8"),
+        (&["builtin-rgb", "--opt-level", "9"], "9"),
+        (&["builtin-rgb", "--profile", "images=1"], "is not NAME=MIN:OPT:MAX"),
+        (&["builtin-rgb", "--plugin", "/no/such.so"], "--plugin /no/such.so is not a file"),
+        (&["builtin-rgb", "--imgsz", "999"], "--imgsz 999 does not fit"),
+    ];
+    for (args, expected) in cases {
+        let output = prony().arg("build").args(args).output().unwrap();
+        expect_code(&output, 2);
+        let text = stderr(&output);
+        assert!(text.contains(expected) && text.lines().count() == 1, "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_journal_that_nobody_holds_is_undone_by_the_next_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let setting = dir.path().join("swappiness");
+    fs::write(&setting, "100").unwrap();
+    let home = dir.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let change = serde_json::json!([{ "what": "file", "path": setting, "old": "60", "new": "100" }]);
+    fs::write(home.join("prepare.journal.json"), change.to_string()).unwrap();
+    let output = prony().args(["cache", "list"]).env("PRONY_HOME", &home).output().unwrap();
+    expect_code(&output, 0);
+    assert!(stderr(&output).contains("1 of 1 changes undone now"), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
+    assert_eq!(names(&home), [""; 0]);
+}
