@@ -28,6 +28,7 @@ use crate::progress::{eta_s, expected_s};
 use crate::recipe::Recipe;
 use crate::shape;
 use crate::sidecar::{Made, Sidecar};
+use crate::weights::weights;
 
 /// How often a build is looked at.
 const TICK: Duration = Duration::from_millis(200);
@@ -82,15 +83,17 @@ pub fn prepare(
     let arithmetic = arithmetic(spec.precision, situation)?;
     let calibrated = spec.calibration.as_ref().filter(|_| arithmetic.calibrate);
     let calibration_sha256 = calibrated.map(|data| data_sha256(data, &job.model.source)).transpose()?;
+    let weights = weights(&model)?;
+    let onnx_bytes = model.bytes.len() as u64 + weights.bytes;
     let recipe = Recipe {
         onnx_sha256: model.sha256.clone(),
+        weights: weights.hashes,
         engine: EngineSpec { calibration: calibrated.cloned(), ..spec },
         calibration_sha256,
         identity: identity(&library, &gpu, &job.engine),
         plugins: plugin_hashes(&job.plugins)?,
     };
     let cache = Cache::at(&job.cache);
-    let onnx_bytes = model.bytes.len() as u64;
     let origin = Origin { model: &job.model.name, onnx_bytes, prony: env!("CARGO_PKG_VERSION") };
     let mut said = false;
     let told = std::cell::RefCell::new(on_progress);
@@ -106,8 +109,8 @@ pub fn prepare(
         let tools = Tools { library: library.clone(), driver, gpu: gpu.clone(), budget, phases: Arc::default() };
         let order = order(job, model, &recipe, arithmetic, &cache)?;
         let plan = plan(&recipe.engine, onnx_bytes);
-        let advice = plan
-            .advice(Meminfo::read(Path::new(MEMINFO)), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
+        let advice =
+            plan.advice(Meminfo::read(Path::new(MEMINFO)), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
         let mut made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
@@ -187,7 +190,8 @@ fn order(
     let calibration = match (&spec.calibration, &recipe.calibration_sha256) {
         (Some(data), Some(hash)) => {
             let inputs = shape::tuned(&model.info.inputs, &spec.profile);
-            let whole = (&recipe.onnx_sha256, hash, data.method, &recipe.identity.tensorrt, &spec.profile);
+            let whole =
+                (&recipe.onnx_sha256, &recipe.weights, hash, data.method, &recipe.identity.tensorrt, &spec.profile);
             let key = &sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32];
             let fit = fit(&model.info, &inputs);
             let feed = Feed::new(data, &job.model.source, inputs, fit)?;

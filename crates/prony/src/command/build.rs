@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_types::{
-    ArtifactSpec, BackendName, ExitCode, HeadChoice, ModelInfo, ModelSource, ModelSpec, PrepareJob, Precision,
+    ArtifactSpec, BackendName, ExitCode, HeadChoice, ModelInfo, ModelSource, ModelSpec, Precision, PrepareJob,
     RuntimeSpec, WORKER_PROTOCOL,
 };
 

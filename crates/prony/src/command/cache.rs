@@ -52,11 +52,8 @@ fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn prune(cache: &Cache, args: &PruneArgs, json: bool) -> anyhow::Result<ExitCode> {
-    let rule = Rule {
-        unused_for: args.older_than.map(|age| age.0),
-        fit_bytes: args.to.map(|size| size.0),
-        all: args.all,
-    };
+    let rule =
+        Rule { unused_for: args.older_than.map(|age| age.0), fit_bytes: args.to.map(|size| size.0), all: args.all };
     let pruned = cache.prune(rule);
     if json {
         return print(&json!({ "schema": "prony.cache/1", "folder": cache.folder(), "pruned": pruned }));

@@ -263,7 +263,11 @@ fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
 }
 
 /// Height and width of a detector's input: asked for, fixed by the file, or what its exporter wrote; else 640.
-pub(crate) fn image_size(asked: &Option<[u32; 2]>, head: HeadChoice, info: &ModelInfo) -> Result<Option<[u32; 2]>, String> {
+pub(crate) fn image_size(
+    asked: &Option<[u32; 2]>,
+    head: HeadChoice,
+    info: &ModelInfo,
+) -> Result<Option<[u32; 2]>, String> {
     let dims = match &info.inputs[0].dims[..] {
         [_, _, height, width] => [height, width],
         _ if head == HeadChoice::None => return Ok(None),

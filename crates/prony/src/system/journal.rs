@@ -104,7 +104,8 @@ fn undo_one(change: &Change, places: &Places) -> Result<(), String> {
             if now != *new {
                 return Err(format!("{} is {now} now and was left alone; it was {old}", path.display()));
             }
-            write_setting(path, old).map_err(|reason| format!("could not set {} back to {old}: {reason}", path.display()))
+            write_setting(path, old)
+                .map_err(|reason| format!("could not set {} back to {old}: {reason}", path.display()))
         }
         Change::PowerMode { old, new } => match places.power_mode() {
             Some(now) if now != *new && now != *old => {
@@ -120,7 +121,8 @@ fn read_setting(path: &Path) -> Result<String, String> {
 }
 
 pub(super) fn write_setting(path: &Path, value: &str) -> Result<(), String> {
-    let written = File::options().write(true).truncate(true).open(path).and_then(|mut file| file.write_all(value.as_bytes()));
+    let written =
+        File::options().write(true).truncate(true).open(path).and_then(|mut file| file.write_all(value.as_bytes()));
     written.map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => "it takes root".to_owned(),
         ErrorKind::ReadOnlyFilesystem => "it cannot be written here".to_owned(),
@@ -160,7 +162,9 @@ pub(crate) fn undo_leftovers(home: &Path, places: &Places) -> Option<Vec<String>
     }
     let problems = journal.undo(places);
     let undone = count - problems.len().min(count);
-    let mut said = vec![format!("an earlier prony died before it could undo its --prepare: {undone} of {count} changes undone now")];
+    let mut said = vec![format!(
+        "an earlier prony died before it could undo its --prepare: {undone} of {count} changes undone now"
+    )];
     said.extend(problems);
     Some(said)
 }

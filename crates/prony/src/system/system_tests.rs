@@ -24,8 +24,9 @@ impl Machine {
         let program = machine.dir.path().join("nvpmodel");
         let mode = machine.dir.path().join("mode");
         let mode = mode.display();
-        let script =
-            format!("#!/bin/sh\nif [ \"$1\" = -q ]; then echo 'NV Power Mode: X'; cat {mode}; else echo \"$2\" > {mode}; fi\n");
+        let script = format!(
+            "#!/bin/sh\nif [ \"$1\" = -q ]; then echo 'NV Power Mode: X'; cat {mode}; else echo \"$2\" > {mode}; fi\n"
+        );
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         machine
