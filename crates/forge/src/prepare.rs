@@ -19,7 +19,7 @@ use prony_types::{
 use prony_vision::{Fit, Head};
 
 use crate::arithmetic::{Situation, arithmetic};
-use crate::build::{Built, Order, Tools, build, failure};
+use crate::build::{Built, Order, Tools, build};
 use crate::cache::{Cache, Origin, hash_file};
 use crate::calibration::{Feed, data_sha256};
 use crate::error::ForgeError;
@@ -64,12 +64,12 @@ pub fn prepare(
     if model.sha256 != job.model.sha256 {
         return Err(ForgeError::Model(format!("{} changed on disk since it was asked for", job.model.name)));
     }
-    let library = Library::open(&job.runtime.library).map_err(failure)?;
+    let library = Library::open(&job.runtime.library)?;
     if !library.can_build() {
         let path = library.path().display();
         return Err(ForgeError::Unsupported(format!("{path} runs engines and builds none; name the full libnvinfer")));
     }
-    let driver = Driver::open(None).map_err(failure)?;
+    let driver = Driver::open(None)?;
     let gpu = Gpu::open(job.device).map_err(ForgeError::Unsupported)?;
     let mut notes = Vec::new();
     let spec = decide(job, &model, &mut notes)?;
