@@ -36,6 +36,7 @@ pub const CHECKS: &[Check] = &[
     ("a fixed batch axis refuses another batch", fixed_batch),
     ("the same input gives the same output", repeatable),
     ("calls in flight do not mix their slots", slots_apart),
+    ("an input stays as it was written", inputs_stay),
     ("outputs stay until the slot's next call", outputs_stay),
     ("an output that is a slice of something larger is whole", sliced_output),
     ("integer inputs and outputs keep their values", integers),
@@ -247,6 +248,16 @@ fn slots_apart(subject: &Subject) -> Result<(), String> {
         expect("slot 1", &output(&*session, 1, 0)?, &(0..48).map(pattern(20 + turn)).collect::<Vec<_>>())?;
     }
     Ok(())
+}
+
+fn inputs_stay(subject: &Subject) -> Result<(), String> {
+    let (mut session, _) = detector(subject, SceneKind::Rgb)?;
+    fill(&mut *session, 0, 0, pattern(6))?;
+    run(&mut *session, 0)?;
+    match session.input(0, 0) {
+        SlotInput::F32(data) if data.iter().enumerate().all(|(i, &x)| x == pattern(6)(i)) => Ok(()),
+        other => Err(format!("the call wrote to its own input of {} values", other.len())),
+    }
 }
 
 fn outputs_stay(subject: &Subject) -> Result<(), String> {

@@ -15,6 +15,7 @@ mod precision;
 mod rten;
 mod session;
 mod tensorrt;
+mod trtexec;
 
 use prony_model::ModelError;
 pub use prony_model::ModelFile;
@@ -70,7 +71,8 @@ pub fn backend(name: BackendName) -> Box<dyn Backend> {
             Box::new(ort::Ort(name))
         }
         BackendName::Openvino => Box::new(openvino::Openvino),
-        BackendName::Tensorrt | BackendName::Trtexec => Box::new(tensorrt::Tensorrt(name)),
+        BackendName::Tensorrt => Box::new(tensorrt::Tensorrt(name)),
+        BackendName::Trtexec => Box::new(trtexec::Trtexec),
     }
 }
 

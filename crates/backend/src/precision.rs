@@ -1,9 +1,13 @@
 //! What a file's own arithmetic is, and what that means for a precision that was asked for.
 
-use prony_types::{DType, ModelInfo, Precision};
+use prony_types::{DType, ModelFormat, ModelInfo, Precision};
 
-/// The precision that a file brings: `int8` where it quantises, else by the type of its weights.
+/// The precision that a file brings: `int8` where it quantises, else by the type of its weights. What an engine computes
+/// in is known once it was opened.
 pub fn precision_of(model: &ModelInfo) -> Precision {
+    if model.format == ModelFormat::Engine {
+        return Precision::Native;
+    }
     let quantises =
         |op: &String| matches!(op.as_str(), "QuantizeLinear" | "DequantizeLinear") || op.starts_with("QLinear");
     if model.operators.iter().any(quantises) {
@@ -19,6 +23,9 @@ pub fn precision_of(model: &ModelInfo) -> Precision {
 
 /// Whether a file can be executed as it is in a precision, by a backend that changes nothing about it.
 pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -> Result<(), String> {
+    if model.format == ModelFormat::Engine {
+        return Err(format!("{backend} does not execute TensorRT engines; use --backends tensorrt"));
+    }
     let brings = precision_of(model);
     match precision {
         Precision::Native => Ok(()),
@@ -41,7 +48,7 @@ pub(crate) mod tests {
     /// A file with weights and operators, and nothing else.
     pub(crate) fn model(weights: Option<DType>, operators: &[&str]) -> ModelInfo {
         ModelInfo {
-            format: prony_types::ModelFormat::Onnx,
+            format: ModelFormat::Onnx,
             inputs: Vec::new(),
             outputs: Vec::new(),
             metadata: Default::default(),
@@ -59,6 +66,16 @@ pub(crate) mod tests {
         // Weights of a Q/DQ graph are often kept in fp32 behind their quantisers.
         assert_eq!(precision_of(&model(Some(DType::F32), &["Conv", "QuantizeLinear"])), Precision::Int8);
         assert_eq!(precision_of(&model(None, &["Relu"])), Precision::Fp32);
+    }
+
+    #[test]
+    fn an_engine_is_for_tensorrt() {
+        let engine = ModelInfo { format: ModelFormat::Engine, ..model(None, &[]) };
+        assert_eq!(precision_of(&engine), Precision::Native);
+        for precision in [Precision::Native, Precision::Fp32] {
+            let error = as_it_is("rten", precision, &engine).unwrap_err();
+            assert_eq!(error, "rten does not execute TensorRT engines; use --backends tensorrt");
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub trait Session {
     /// Number of slots.
     fn slots(&self) -> usize;
 
-    /// The buffer of an input.
+    /// The buffer of an input. What was written stays there over any number of calls.
     fn input(&mut self, slot: usize, index: usize) -> SlotInput<'_>;
 
     /// Starts a call.

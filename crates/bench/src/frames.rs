@@ -136,18 +136,18 @@ fn from_folder(dir: &Path, count: usize, beat: &dyn Fn()) -> Result<Feed, String
     let mut decode_ns = Vec::new();
     let mut bytes = 0;
     let total = files.len();
+    let mut loader = folder::Loader::default();
     for path in files {
         if images.len() >= count || bytes >= MAX_RESIDENT_BYTES {
             break;
         }
         beat();
         let begun = now_ns();
-        match folder::load(&path) {
+        match loader.load(&path) {
             Ok(image) => {
                 decode_ns.push(now_ns() - begun);
                 bytes += image.width() as usize * image.height() as usize * 3;
-                // A copy stays: the decoder's own memory goes back and is used again for the next image, as in a
-                // stream. Fresh memory every time would be timed as decoding.
+                // A copy stays: fresh memory every time would be timed as decoding.
                 images.push(image.clone());
             }
             Err(error) => skipped.push(error.to_string()),

@@ -12,6 +12,7 @@ mod outputs;
 mod reference;
 mod ring;
 pub mod tensors;
+mod trtexec;
 mod worker;
 
 pub use clock::now_ns;

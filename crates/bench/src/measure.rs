@@ -39,8 +39,9 @@ pub(crate) struct Detector {
     pub(crate) preprocessor: Preprocessor,
     /// Absent until the first outputs have been seen.
     pub(crate) decoder: Option<Decoder>,
-    /// By slot, then by item of the batch.
-    letterboxes: Vec<Vec<Letterbox>>,
+    /// How the image lies that an input holds, by slot, then by item of the batch; absent until there is one. Only
+    /// [`Cell::load`] writes to the inputs, so that their bars can stay from frame to frame.
+    letterboxes: Vec<Vec<Option<Letterbox>>>,
     /// One image in 32 bits, on its way into an input of 16.
     scratch: Vec<f32>,
     detections: Vec<Detection>,
@@ -48,11 +49,10 @@ pub(crate) struct Detector {
 
 impl Detector {
     pub(crate) fn new(width: u32, height: u32, slots: usize, batch: usize) -> Detector {
-        let unset = Letterbox::new(width, height, width, height);
         Detector {
             preprocessor: Preprocessor::new(width, height),
             decoder: None,
-            letterboxes: vec![vec![unset; batch]; slots],
+            letterboxes: vec![vec![None; batch]; slots],
             scratch: Vec::new(),
             detections: Vec::with_capacity(1024),
         }
@@ -95,9 +95,8 @@ impl Cell {
                     let Detector { preprocessor, letterboxes, scratch, .. } = &mut **detector;
                     let place = [item, self.batch];
                     let input = self.session.input(slot, 0);
-                    if let Some(placed) = fill_image(preprocessor, &images[frame], input, place, scratch) {
-                        letterboxes[slot][item] = placed;
-                    }
+                    let placed = &mut letterboxes[slot][item];
+                    *placed = fill_image(preprocessor, &images[frame], input, place, *placed, scratch);
                 }
                 (Items::Tensors(frames), _) => {
                     for (index, values) in frames[frame].iter().enumerate() {
@@ -121,6 +120,7 @@ impl Cell {
         let mut found = 0;
         with_outputs(&*self.session, slot, |outputs| {
             for (item, letterbox) in detector.letterboxes[slot].iter().enumerate() {
+                let Some(letterbox) = letterbox else { continue };
                 detector.detections.clear();
                 decoder.decode(outputs, item, letterbox, &mut detector.detections)?;
                 found += detector.detections.len() as u32;
@@ -262,9 +262,10 @@ impl Cell {
     pub(crate) fn boxes(&mut self, item: usize) -> Result<Vec<Detection>, MeasureError> {
         let Pipeline::Detector(detector) = &mut self.pipeline else { return Ok(Vec::new()) };
         let Some(decoder) = &mut detector.decoder else { return Ok(Vec::new()) };
+        let Some(letterbox) = &detector.letterboxes[0][item] else { return Ok(Vec::new()) };
         with_outputs(&*self.session, 0, |outputs| {
             let mut boxes = Vec::new();
-            decoder.decode(outputs, item, &detector.letterboxes[0][item], &mut boxes)?;
+            decoder.decode(outputs, item, letterbox, &mut boxes)?;
             Ok(boxes)
         })
     }

@@ -26,18 +26,20 @@ pub fn fill(values: &Values, input: SlotInput<'_>) {
 }
 
 /// Writes an image into item `item` of `batch` in an input. For 16-bit floats it goes through `scratch`, which grows
-/// once; an input that takes no such floats is left alone, and the answer is `None`.
+/// once; an input that takes no such floats is left alone, and the answer is `None`. `held` is what this answered for the
+/// same item when it was last written, if nobody else has written there since ([`Preprocessor::run_over`]).
 pub fn fill_image(
     preprocessor: &mut Preprocessor,
     image: &Image,
     input: SlotInput<'_>,
     [item, batch]: [usize; 2],
+    held: Option<Letterbox>,
     scratch: &mut Vec<f32>,
 ) -> Option<Letterbox> {
     let share = input.len() / batch;
     let part = item * share..(item + 1) * share;
     match input {
-        SlotInput::F32(input) => Some(preprocessor.run(image, &mut input[part])),
+        SlotInput::F32(input) => Some(preprocessor.run_over(image, &mut input[part], held)),
         SlotInput::F16(input) => {
             scratch.resize(share, 0.0);
             let letterbox = preprocessor.run(image, scratch);
@@ -81,13 +83,16 @@ mod tests {
         let mut single = vec![0.0f32; 24];
         let mut half = vec![f16::ZERO; 24];
         let mut scratch = Vec::new();
-        let a = fill_image(&mut preprocessor, &image, SlotInput::F32(&mut single), [1, 2], &mut scratch);
+        let a = fill_image(&mut preprocessor, &image, SlotInput::F32(&mut single), [1, 2], None, &mut scratch);
         assert!(scratch.is_empty(), "fp32 needs no way round");
-        let b = fill_image(&mut preprocessor, &image, SlotInput::F16(&mut half), [1, 2], &mut scratch);
+        let b = fill_image(&mut preprocessor, &image, SlotInput::F16(&mut half), [1, 2], None, &mut scratch);
         assert!(a.is_some() && a == b);
         assert!(single[..12].iter().all(|&x| x == 0.0) && single[12..].iter().any(|&x| x > 0.5));
         assert_eq!(half, single.iter().copied().map(f16::from_f32).collect::<Vec<_>>());
-        assert_eq!(fill_image(&mut preprocessor, &image, SlotInput::I8(&mut [0; 12]), [0, 1], &mut scratch), None);
+        assert_eq!(
+            fill_image(&mut preprocessor, &image, SlotInput::I8(&mut [0; 12]), [0, 1], None, &mut scratch),
+            None
+        );
     }
 
     #[test]

@@ -7,15 +7,16 @@ use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_forge::Prepared;
 use prony_types::{
-    Affinity, BuildProgress, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice, InspectJob, Job,
-    MeasureJob, Metadata, ModelSource, ModelSpec, Phase, PrepareJob, ReferenceJob, TensorSpec, WORKER_PROTOCOL,
+    Affinity, BackendName, BuildProgress, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice,
+    InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, PrepareJob, ReferenceJob, TensorSpec,
+    WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
 use crate::channel::Channel;
 use crate::frames::{self, Feed};
 use crate::measure::{Cell, Detector, MeasureError, Pipeline};
-use crate::{RingWriter, now_ns, outputs, reference, tensors};
+use crate::{RingWriter, now_ns, outputs, reference, tensors, trtexec};
 
 /// Calls in flight while throughput is measured: one being prepared while another runs.
 const THROUGHPUT_SLOTS: usize = 2;
@@ -24,13 +25,13 @@ const EXPECT_BOXES_UP_TO: f32 = 0.25;
 
 /// Why a worker ends before its time.
 #[derive(Debug)]
-struct Failure {
+pub(crate) struct Failure {
     kind: FailureKind,
     message: String,
 }
 
 impl Failure {
-    fn new(kind: FailureKind, message: impl std::fmt::Display) -> Failure {
+    pub(crate) fn new(kind: FailureKind, message: impl std::fmt::Display) -> Failure {
         Failure { kind, message: message.to_string() }
     }
 }
@@ -119,7 +120,7 @@ fn inspect(channel: &mut Channel, job: &InspectJob) -> Result<(), Failure> {
 }
 
 /// The model, if it is still the one that was planned for.
-fn open_as_planned(spec: &ModelSpec) -> Result<ModelFile, Failure> {
+pub(crate) fn open_as_planned(spec: &ModelSpec) -> Result<ModelFile, Failure> {
     let model = prony_backend::open_model(&spec.source).map_err(|e| Failure::new(FailureKind::Model, e))?;
     if model.sha256 != spec.sha256 {
         let message = format!("{} changed on disk since the run was planned", spec.name);
@@ -183,6 +184,10 @@ fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
 }
 
 fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u64>) -> Result<(), Failure> {
+    if job.cell.backend == BackendName::Trtexec {
+        same_protocol(job.protocol)?;
+        return trtexec::measure(channel, job);
+    }
     let mut loaded = prepare(channel, job, host_peak, &job.cell.model.source, job.input.frames.max(1))?;
     let cell = &mut loaded.cell;
     cell.replay(0)?;

@@ -7,7 +7,7 @@
 //! memory layout alone, so less than that says nothing about the engines. And two cells are only called the same when the
 //! interval is narrow enough to leave no room for a difference that would matter: too little data is not sameness.
 
-use prony_types::{CellRecord, CellStatus, Comparison, Difference, Stage, Verdict};
+use prony_types::{BackendName, CellRecord, CellStatus, Comparison, Difference, Stage, Verdict};
 
 use crate::stats::{CI_NEEDS, median_ns, summarize};
 use crate::student::t975;
@@ -177,7 +177,8 @@ pub fn comparisons(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>)
 }
 
 /// Completed cells with figures, a list a model in the order of the plan, the fastest first. Cells with wrong outputs go
-/// last: what is fast because it computes something else is no measure for the others.
+/// last: what is fast because it computes something else is no measure for the others. So do those that another tool
+/// measured by a definition of its own.
 pub(crate) fn models(cells: &[CellRecord]) -> Vec<Vec<&CellRecord>> {
     let mut models: Vec<Vec<&CellRecord>> = Vec::new();
     for cell in cells.iter().filter(|c| c.status == CellStatus::Completed && frame_ms(c).is_some()) {
@@ -188,7 +189,8 @@ pub(crate) fn models(cells: &[CellRecord]) -> Vec<Vec<&CellRecord>> {
     }
     for model in &mut models {
         let key = |c: &CellRecord| frame_ms(c).unwrap_or(f64::INFINITY);
-        model.sort_by(|a, b| is_wrong(a).cmp(&is_wrong(b)).then(key(a).total_cmp(&key(b))));
+        let last = |c: &CellRecord| (is_wrong(c), is_another_tools(c));
+        model.sort_by(|a, b| last(a).cmp(&last(b)).then(key(a).total_cmp(&key(b))));
     }
     models
 }
@@ -196,6 +198,11 @@ pub(crate) fn models(cells: &[CellRecord]) -> Vec<Vec<&CellRecord>> {
 /// Median time a frame.
 pub(crate) fn frame_ms(cell: &CellRecord) -> Option<f64> {
     cell.latency_ms.get(&Stage::Total).map(|stats| stats.p50 / f64::from(cell.batch.max(1)))
+}
+
+/// Whether the figures are another tool's, who means something else by a total.
+pub(crate) fn is_another_tools(cell: &CellRecord) -> bool {
+    cell.backend.name == BackendName::Trtexec.name()
 }
 
 fn is_wrong(cell: &CellRecord) -> bool {
@@ -245,6 +252,9 @@ fn unlike(a: &CellRecord, b: &CellRecord) -> Vec<String> {
     let frames = |cell: &CellRecord| cell.input.as_ref().map(|i| i.sha256.clone());
     if frames(a) != frames(b) {
         out.push("other frames".into());
+    }
+    for cell in [a, b].into_iter().filter(|c| is_another_tools(c)) {
+        out.push(format!("{} is timed by another definition", cell.id));
     }
     for cell in [a, b].into_iter().filter(|c| is_wrong(c)) {
         out.push(format!("outputs of {} are wrong", cell.id));

@@ -324,3 +324,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn another_tool_s_figures_are_no_measure_for_ours() {
+    let mut theirs = cell("m:trtexec:fp16", 1.0);
+    theirs.backend.name = "trtexec".into();
+    let ours = [theirs, cell("m:tensorrt:fp16", 2.0), cell("m:rten:fp32", 9.0)];
+    let level = |id: &str| if id.contains("rten") { 9.0 } else { 2.0 };
+    let found = comparisons(&ours, &|id| rounds(level(id), 10, 3));
+    assert!(found.iter().all(|c| c.against == "m:tensorrt:fp16"), "{found:?}");
+    let theirs = found.iter().find(|c| c.cell.contains("trtexec")).unwrap();
+    assert_eq!(theirs.difference, Difference::NotComparable);
+    assert!(theirs.reason.contains("another definition"), "{}", theirs.reason);
+}

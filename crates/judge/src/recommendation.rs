@@ -2,7 +2,7 @@
 
 use prony_types::{CellRecord, CellStatus, Comparison, Difference, Recommendation, Stage, Verdict};
 
-use crate::difference::{frame_ms, models};
+use crate::difference::{frame_ms, is_another_tools, models};
 use crate::verdict::is_note;
 
 /// What is said where there is nothing to compare with.
@@ -70,7 +70,8 @@ fn beside(best: &CellRecord, ranked: &[&CellRecord], comparisons: &[Comparison])
         None => parts.push("no other cell is valid".into()),
     }
     let time = |c: &CellRecord| frame_ms(c).unwrap_or(f64::INFINITY);
-    let doubtful = ranked.iter().find(|c| c.verdict != Some(Verdict::Valid) && time(c) < time(best));
+    let ours = ranked.iter().filter(|c| !is_another_tools(c));
+    let doubtful = ours.into_iter().find(|c| c.verdict != Some(Verdict::Valid) && time(c) < time(best));
     if let Some((cell, verdict)) = doubtful.and_then(|c| c.verdict.map(|v| (c, v))) {
         parts.push(format!("{} took less time but is {verdict}", cell.id));
     }

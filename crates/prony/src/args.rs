@@ -34,6 +34,8 @@ pub(crate) enum Verb {
     Bench(Box<BenchArgs>),
     /// Run a model once on your tensors or your image, and look at what comes out
     Run(Box<RunArgs>),
+    /// Say what a model file is and what is in it
+    Inspect(InspectArgs),
     /// Build TensorRT engines from a model, or find them in the cache
     Build(Box<BuildArgs>),
     /// List, check and prune the engines that were built
@@ -302,6 +304,38 @@ pub(crate) struct RuntimeNameArgs {
     /// onnxruntime, onnxruntime-gpu, openvino or ffmpeg
     #[arg(value_name = "NAME[@VERSION]")]
     pub(crate) runtime: Request,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  prony inspect yolo.onnx               inputs, outputs, operators, precision, classes
+  prony inspect yolo.engine             who built it and for what; with TensorRT also what is in it
+  prony inspect yolo.engine --json
+  prony inspect nms.engine --plugin libmyplugins.so
+
+Without a GPU or TensorRT an engine still says what its file says, and one line why the rest is
+missing; that is no failure. Exit codes: 0 all well; 2 wrong usage, or no model.")]
+pub(crate) struct InspectArgs {
+    /// A model file (.onnx, .engine, .plan), or builtin-rgb, builtin-thermal
+    pub(crate) model: String,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A plugin library that the engine needs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plugin: Vec<PathBuf>,
+    /// Which GPU opens an engine, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) device: u32,
+    /// Open an engine although it was built for another GPU or another TensorRT
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Use this library, e.g. nvinfer=/opt/tensorrt/lib/libnvinfer.so.10
+    #[arg(long, value_name = "NAME=PATH")]
+    pub(crate) library: Vec<Library>,
+    /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use prony_backend::discovery::{self, Answer, Candidate, Places};
 use prony_types::{BackendName, GpuRecord, RuntimeName, RuntimeRecord, RuntimeState};
 
+pub(crate) use self::child::question;
 pub(crate) use self::choose::choose;
 use self::remedy::Elsewhere;
 

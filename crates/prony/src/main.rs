@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),
         Verb::Run(args) => command::run(&args),
+        Verb::Inspect(args) => command::inspect(&args),
         Verb::Build(args) => command::build(&args),
         Verb::Cache(args) => command::cache(&args),
         Verb::Data(args) => command::data(args),

@@ -15,7 +15,7 @@ use crate::engine_options::EngineArgs;
 #[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct BenchOptions {
-    /// Model files (.onnx), or builtin-rgb, builtin-thermal; both of these if none is given
+    /// Model files (.onnx, .engine), or builtin-rgb, builtin-thermal; both of these if none is given
     #[arg(value_name = "MODEL")]
     pub(crate) models: Vec<String>,
 

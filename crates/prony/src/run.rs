@@ -22,8 +22,8 @@ use anyhow::Context as _;
 use prony_bench::now_ns;
 use prony_judge as judge;
 use prony_types::{
-    CellRecord, CellStatus, Command, Environment, Event, EventKind, FailureKind, Job, MeasureJob, MemorySafety, Plan,
-    RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
+    BackendName, CellRecord, CellStatus, Command, Environment, Event, EventKind, FailureKind, Job, MeasureJob,
+    MemorySafety, Plan, RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
 };
 
 use self::cell::{Doing, RunCell};
@@ -333,6 +333,11 @@ impl Run {
                 found.push(None);
                 continue;
             };
+            if cell.spec.backend == BackendName::Trtexec {
+                cell.fold.record.agreement_absent = Some("trtexec's outputs are not read".to_owned());
+                found.push(None);
+                continue;
+            }
             self.progress.milestone(index, "computing the reference");
             let file = match self.interrupt.asked() {
                 true => Err("interrupted".to_owned()),

@@ -248,7 +248,11 @@ fn without_tensorrt_it_says_what_is_missing() {
 
 #[test]
 fn wrong_usage_is_said_before_anything_is_looked_for() {
-    let cases: [(&[&str], &str); 7] = [
+    let dir = tempfile::tempdir().unwrap();
+    let engine = dir.path().join("x.engine");
+    fs::write(&engine, b"ftrt and so on, as long as a header is").unwrap();
+    let cases: [(&[&str], &str); 8] = [
+        (&[engine.to_str().unwrap()], "x.engine"),
         (&["nosuch.onnx"], "cannot read model"),
         (&["builtin-rgb", "--precision", "fp12"], "unknown precision `fp12`"),
         (&["builtin-rgb", "--calibration", "scenes"], "--calibration is for int8"),

@@ -1,20 +1,13 @@
 //! A folder of images as a source of frames. Listing says what is there; loading says what one file holds.
 
-use std::fs;
-use std::io;
-use std::io::Cursor;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
-use prony_types::{Image, PixelFormat};
+use prony_types::Image;
 
-use crate::SourceError;
+use crate::{SourceError, decode};
 
-/// Longest side that is decoded. A header may claim anything; memory is only taken for what a camera could make.
-const MAX_SIDE: u32 = 16_384;
-/// Most bytes that the decoded samples of one file may take.
-const MAX_BYTES: u64 = 512 << 20;
 /// File name endings that count as images, in lower case.
 const ENDINGS: [&str; 4] = ["jpg", "jpeg", "png", "bmp"];
 
@@ -41,50 +34,38 @@ pub fn images(dir: &Path) -> Result<Vec<PathBuf>, SourceError> {
     Ok(found)
 }
 
-/// Decodes one file: 8-bit RGB, or grey of 8 or 16 bits as stored. Alpha is dropped, 16-bit colour reduced to 8, and
-/// the camera's orientation applied, as OpenCV does.
-pub fn load(path: &Path) -> Result<Image, SourceError> {
-    let bad = |reason: String| SourceError::BadImage { path: path.to_path_buf(), reason };
-    // In one read: decoders ask for it in many small ones.
-    let file = fs::read(path).map_err(SourceError::io(path, "open the image"))?;
-    let reader = ImageReader::new(Cursor::new(file));
-    // Content decides, not the name: a JPEG that is called .png is still a JPEG.
-    let mut reader = reader.with_guessed_format().map_err(SourceError::io(path, "read the image"))?;
-    let mut limits = Limits::default();
-    limits.max_image_width = Some(MAX_SIDE);
-    limits.max_image_height = Some(MAX_SIDE);
-    limits.max_alloc = Some(MAX_BYTES);
-    reader.limits(limits);
-
-    let mut decoder = reader.into_decoder().map_err(|e| bad(unreadable(&e)))?;
-    let (width, height) = decoder.dimensions();
-    if width > MAX_SIDE || height > MAX_SIDE || decoder.total_bytes() > MAX_BYTES {
-        return Err(bad(format!("{width}x{height} is too large to decode; the limit is {MAX_SIDE} pixels a side")));
-    }
-    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut decoded = DynamicImage::from_decoder(decoder).map_err(|e| bad(unreadable(&e)))?;
-    decoded.apply_orientation(orientation);
-    into_frame(decoded).ok_or_else(|| bad("has no pixels".to_owned()))
+/// Loads files one after the other into the same memory, as a stream would: fresh memory for every image costs more than
+/// some of the decoding.
+#[derive(Default)]
+pub struct Loader {
+    file: Vec<u8>,
+    image: Option<Image>,
 }
 
-fn unreadable(error: &image::ImageError) -> String {
-    format!("cannot be decoded: {error}")
+impl Loader {
+    /// Decodes one file: 8-bit RGB, or grey of 8 or 16 bits as stored. Alpha is dropped, 16-bit colour reduced to 8, and
+    /// the camera's orientation applied, as OpenCV does. The frame stays until the next call.
+    pub fn load(&mut self, path: &Path) -> Result<&Image, SourceError> {
+        let spare = self.image.take().and_then(Image::into_u8).unwrap_or_default();
+        Ok(self.image.insert(read(path, &mut self.file, spare)?))
+    }
+}
+
+/// Decodes a single file, as [`Loader::load`] does.
+pub fn load(path: &Path) -> Result<Image, SourceError> {
+    read(path, &mut Vec::new(), Vec::new())
+}
+
+fn read(path: &Path, bytes: &mut Vec<u8>, spare: Vec<u8>) -> Result<Image, SourceError> {
+    // In one read: decoders ask for it in many small ones.
+    bytes.clear();
+    let all = File::open(path).and_then(|mut file| file.read_to_end(bytes));
+    all.map_err(SourceError::io(path, "open the image"))?;
+    decode::frame(bytes, spare).map_err(|reason| SourceError::BadImage { path: path.to_path_buf(), reason })
 }
 
 fn is_image_name(path: &Path) -> bool {
     path.extension()
         .and_then(|ending| ending.to_str())
         .is_some_and(|ending| ENDINGS.contains(&ending.to_ascii_lowercase().as_str()))
-}
-
-fn into_frame(decoded: DynamicImage) -> Option<Image> {
-    let (width, height) = (decoded.width(), decoded.height());
-    match decoded {
-        DynamicImage::ImageLuma16(grey) => Image::from_u16(width, height, grey.into_raw()),
-        DynamicImage::ImageLumaA16(_) => Image::from_u16(width, height, decoded.into_luma16().into_raw()),
-        DynamicImage::ImageLuma8(_) | DynamicImage::ImageLumaA8(_) => {
-            Image::from_u8(width, height, PixelFormat::Gray8, decoded.into_luma8().into_raw())
-        }
-        other => Image::from_u8(width, height, PixelFormat::Rgb8, other.into_rgb8().into_raw()),
-    }
 }

@@ -11,6 +11,7 @@ pub mod png;
 pub mod scenes;
 pub mod synth;
 
+mod decode;
 mod error;
 
 pub use error::SourceError;

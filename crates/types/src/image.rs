@@ -84,6 +84,14 @@ impl Image {
         }
     }
 
+    /// The bytes of an 8-bit image, to be used again; `None` for [`PixelFormat::Gray16`].
+    pub fn into_u8(self) -> Option<Vec<u8>> {
+        match self.pixels {
+            Pixels::U8(data) => Some(data),
+            Pixels::U16(_) => None,
+        }
+    }
+
     /// The words of a 16-bit image; `None` for the 8-bit formats.
     pub fn as_u16(&self) -> Option<&[u16]> {
         match &self.pixels {

@@ -47,23 +47,29 @@ impl Preprocessor {
     /// # Panics
     /// When `out` is not `3 * dst_w * dst_h` long: the caller made the buffer for another size.
     pub fn run(&mut self, image: &Image, out: &mut [f32]) -> Letterbox {
+        self.run_over(image, out, None)
+    }
+
+    /// The same where `out` may still hold an image: of one that was placed as `held` says, grey bars that fall on its own
+    /// are left as they are. The caller vouches that nobody else wrote there. In a stream that spares a quarter of the
+    /// writes of a 4:3 frame.
+    ///
+    /// # Panics
+    /// As [`Preprocessor::run`].
+    pub fn run_over(&mut self, image: &Image, out: &mut [f32], held: Option<Letterbox>) -> Letterbox {
         let (w, h) = (self.dst_w as usize, self.dst_h as usize);
         assert_eq!(out.len(), 3 * w * h, "the input buffer is not 3x{h}x{w}");
         let placed = self.fit.place(image.width(), image.height(), self.dst_w, self.dst_h);
         let (top, left) = (placed.pad_top as usize, placed.pad_left as usize);
-        let (new_w, new_h) = (placed.new_w as usize, placed.new_h as usize);
-        let pad = level(PAD);
-        for plane in out.chunks_exact_mut(w * h) {
-            plane[..top * w].fill(pad);
-            plane[(top + new_h) * w..].fill(pad);
+        let new_w = placed.new_w as usize;
+        if held != Some(placed) {
+            fill_bars(out, w, h, &placed);
         }
         let order = channel_order(image.format());
         self.each_row(image, &placed, |y, planes| {
             for (channel, source) in order.into_iter().enumerate() {
-                let line = &mut out[channel * w * h + (top + y) * w..][..w];
-                line[..left].fill(pad);
-                line[left + new_w..].fill(pad);
-                normalise(&planes[source * new_w..][..new_w], &mut line[left..left + new_w]);
+                let line = &mut out[channel * w * h + (top + y) * w + left..][..new_w];
+                normalise(&planes[source * new_w..][..new_w], line);
             }
         });
         placed
@@ -101,6 +107,21 @@ impl Preprocessor {
             }
         };
         self.resizer.each_row(src, image.format().channels(), from, to, emit);
+    }
+}
+
+/// The grey around an image in planes of this width and height.
+fn fill_bars(planes: &mut [f32], w: usize, h: usize, placed: &Letterbox) {
+    let pad = level(PAD);
+    let (top, left) = (placed.pad_top as usize, placed.pad_left as usize);
+    let (right, bottom) = (left + placed.new_w as usize, top + placed.new_h as usize);
+    for plane in planes.chunks_exact_mut(w * h) {
+        plane[..top * w].fill(pad);
+        plane[bottom * w..].fill(pad);
+        for line in plane[top * w..bottom * w].chunks_exact_mut(w) {
+            line[..left].fill(pad);
+            line[right..].fill(pad);
+        }
     }
 }
 
@@ -168,6 +189,28 @@ mod tests {
         assert_eq!(out, [plane, plane, plane].concat());
         let (out, _) = run(&Image::from_u8(1, 2, PixelFormat::Gray8, vec![9, 9]).unwrap(), 4, 2);
         assert_eq!(out[..8], [114.0, 9.0, 114.0, 114.0, 114.0, 9.0, 114.0, 114.0]);
+    }
+
+    #[test]
+    fn over_a_held_image_the_outcome_is_that_of_a_fresh_buffer() {
+        let grey = |w: u32, h: u32, value: u8| {
+            Image::from_u8(w, h, PixelFormat::Gray8, vec![value; (w * h) as usize]).unwrap()
+        };
+        let mut pre = Preprocessor::new(6, 6);
+        let mut out = vec![f32::NAN; 3 * 36];
+        let mut held = None;
+        // The same place again, other bars, bars at the sides, none, and back.
+        for (i, (w, h)) in [(6, 4), (6, 4), (6, 2), (2, 6), (6, 6), (6, 4)].into_iter().enumerate() {
+            let image = grey(w, h, i as u8);
+            held = Some(pre.run_over(&image, &mut out, held));
+            let mut fresh = vec![f32::NAN; out.len()];
+            assert_eq!(held, Some(Preprocessor::new(6, 6).run(&image, &mut fresh)));
+            assert_eq!(out, fresh, "image {i}");
+        }
+        // What is vouched for is not looked at.
+        out.fill(7.0);
+        pre.run_over(&grey(6, 4, 9), &mut out, held);
+        assert_eq!((out[0], out[35]), (7.0, 7.0));
     }
 
     #[test]

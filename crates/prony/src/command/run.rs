@@ -56,6 +56,11 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         max_det: MAX_DET,
     };
     let model = ModelFile::open(&model_source(&args.model)?)?;
+    ensure!(
+        model.engine.is_none(),
+        "{} is an engine, which `prony run` does not take; use `prony bench` or `prony inspect`",
+        args.model
+    );
     let info = &model.info;
     let sources = Sources::find(&args.model, &args.input, &info.inputs)?;
     let targets = Targets::find(&args.output, &info.outputs, sources.has_image())?;

@@ -33,18 +33,29 @@ pub(super) fn ask_within(
     folders: &[PathBuf],
     limit: Duration,
 ) -> Result<Answer, String> {
+    let job = Job::Discover(DiscoverJob { protocol: WORKER_PROTOCOL, name, path: path.to_owned() });
+    question(binary, &job, folders, limit, last_word)
+}
+
+/// One job in a child of `binary` that may die or hang of it; `answer` picks the event that is the answer.
+pub(crate) fn question<T: Send + 'static>(
+    binary: &Path,
+    job: &Job,
+    folders: &[PathBuf],
+    limit: Duration,
+    answer: fn(EventKind) -> Option<Result<T, String>>,
+) -> Result<T, String> {
     let mut child =
         Guarded(start(binary, folders).map_err(|error| format!("cannot start a process to open it: {error}"))?);
-    let job = Job::Discover(DiscoverJob { protocol: WORKER_PROTOCOL, name, path: path.to_owned() });
     // A child that died before it read its job is found out below, by its closed pipe.
-    let _ = tell(&mut child.0, &job);
+    let _ = tell(&mut child.0, job);
     let (sender, answers) = channel();
     let stdout = child.0.stdout.take();
     std::thread::spawn(move || {
         let lines = stdout.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok);
         let mut events = lines.filter_map(|line| serde_json::from_str::<Event>(&line).ok());
         // Gone, if nobody waits any more.
-        let _ = sender.send(events.find_map(|event| last_word(event.kind)));
+        let _ = sender.send(events.find_map(|event| answer(event.kind)));
     });
     let last_words = child.0.stderr.take().map(keep_last_words);
     match answers.recv_timeout(limit) {

@@ -248,7 +248,9 @@ fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<
 }
 
 pub(crate) fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
-    match info.inputs[0].dims[..] {
+    // An engine's shapes are known when it is opened; what does not fit is found there.
+    let Some(input) = info.inputs.first() else { return Ok(()) };
+    match input.dims[..] {
         [Dim::Fixed(n), _, _, _] if n != u64::from(batch) => {
             Err(format!("its batch is fixed at {n}, so --batch {batch} does not fit; use --batch {n}"))
         }
@@ -268,14 +270,12 @@ pub(crate) fn image_size(
     head: HeadChoice,
     info: &ModelInfo,
 ) -> Result<Option<[u32; 2]>, String> {
-    let dims = match &info.inputs[0].dims[..] {
+    let Some(input) = info.inputs.first() else { return Ok(asked.or(info.metadata.imgsz)) };
+    let dims = match &input.dims[..] {
         [_, _, height, width] => [height, width],
         _ if head == HeadChoice::None => return Ok(None),
         _ => {
-            return Err(format!(
-                "takes {}, not one image [N,3,H,W]; use --head none to time it as it is",
-                info.inputs[0]
-            ));
+            return Err(format!("takes {input}, not one image [N,3,H,W]; use --head none to time it as it is"));
         }
     };
     let fixed = dims.map(|dim| match dim {

@@ -302,7 +302,7 @@ impl Feed {
                     let mut scratch = Vec::new();
                     for nth in 0..picture.batch {
                         let (input, place) = (session.input(0, index), [nth, picture.batch]);
-                        let placed = fill_image(&mut preprocessor, &picture.image, input, place, &mut scratch);
+                        let placed = fill_image(&mut preprocessor, &picture.image, input, place, None, &mut scratch);
                         picture.letterbox = placed.unwrap_or(picture.letterbox);
                     }
                 }

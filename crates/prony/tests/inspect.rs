@@ -1,0 +1,147 @@
+//! What a file says about itself, by the real binary: with and without what could open it.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use prony_model::sha256_hex;
+use serde_json::Value;
+use support::{Place, at_home, expect_code, prony, stderr, stdout};
+
+/// The beginning of a plan of TensorRT 8.6.0, with something behind it that no TensorRT will take.
+fn plan() -> Vec<u8> {
+    let mut bytes = vec![0x5a; 4096];
+    bytes[..8].copy_from_slice(b"ftrt\0\0\0\0");
+    bytes[24..28].copy_from_slice(&[8, 6, 0, 12]);
+    bytes
+}
+
+const HEADER: &str = r#"{"author": "Ultralytics", "version": "8.3.0", "date": "2026-11-15", "stride": 32,
+    "task": "detect", "batch": 1, "imgsz": [640, 640], "names": {"0": "person", "1": "car"}}"#;
+
+fn with_header(json: &str) -> Vec<u8> {
+    [&u32::try_from(json.len()).unwrap().to_le_bytes(), json.as_bytes(), &plan()].concat()
+}
+
+fn inspect(place: &Place, model: &Path, more: &[&str]) -> std::process::Output {
+    let home = place.home(&[]).unwrap();
+    at_home(prony().arg("inspect").arg(model).args(more), &home).output().unwrap()
+}
+
+fn json(place: &Place, model: &Path) -> Value {
+    let output = inspect(place, model, &["--json"]);
+    expect_code(&output, 0);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_graph_is_described() {
+    let place = Place::new();
+    let output = inspect(&place, Path::new("builtin-rgb"), &[]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    for fact in ["builtin-rgb: ONNX model", "built in, ", "precision     fp32", "image size    320x320", "Conv"] {
+        assert!(text.contains(fact), "{fact}: {text}");
+    }
+    let json = json(&place, Path::new("builtin-rgb"));
+    assert_eq!((&json["format"], &json["precision"]), (&"onnx".into(), &"fp32".into()));
+    assert_eq!(json["info"]["inputs"][0]["dims"][1], 3);
+    assert_eq!(json["engine"], Value::Null);
+}
+
+#[test]
+fn an_engine_says_what_its_file_says_and_why_that_is_all() {
+    let place = Place::new();
+    let path = place.path("yolo.engine");
+    fs::write(&path, with_header(HEADER)).unwrap();
+    let json = json(&place, &path);
+    assert_eq!(json["format"], "engine");
+    assert_eq!(json["sha256"], sha256_hex(&with_header(HEADER)));
+    assert_eq!(json["engine"]["header_bytes"], 4 + HEADER.len());
+    assert_eq!(json["engine"]["plan"]["tensorrt"], "8.6.0");
+    assert_eq!(json["info"]["metadata"]["names"][1], "car");
+    // These bytes are no engine whatever is installed here, so TensorRT has nothing to tell in any case.
+    let reason = json["not_opened"].as_str().unwrap();
+    assert!(json["opened"].is_null() && reason.lines().count() == 1, "{reason}");
+    let output = inspect(&place, &path, &[]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    for fact in
+        ["yolo.engine: TensorRT engine", "by Ultralytics 8.3.0 on 2026-11-15", "built by TensorRT 8.6.0", reason]
+    {
+        assert!(text.contains(fact), "{fact}: {text}");
+    }
+}
+
+#[test]
+fn what_stands_beside_an_engine_is_shown_and_must_be_of_it() {
+    let place = Place::new();
+    let path = place.path("a.plan");
+    fs::write(&path, plan()).unwrap();
+    let sidecar = serde_json::json!({
+        "schema": "prony.engine/1", "engine_sha256": sha256_hex(&plan()), "tensorrt": "8.6.0", "driver": "550.54",
+        "gpu": { "name": "NVIDIA H200", "compute_capability": "9.0", "sm_count": 132 },
+    });
+    fs::write(place.path("a.plan.json"), sidecar.to_string()).unwrap();
+    let json = json(&place, &path);
+    assert_eq!(json["engine"]["identity"]["sm_count"], 132);
+    let text = stdout(&inspect(&place, &path, &[]));
+    assert!(
+        text.contains("by TensorRT 8.6.0, on NVIDIA H200, compute capability 9.0, 132 SMs, driver 550.54"),
+        "{text}"
+    );
+    fs::write(&path, &plan()[..2000]).unwrap();
+    let output = inspect(&place, &path, &[]);
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("cut short or replaced since it was built"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_is_no_engine_gets_one_line_from_every_verb() {
+    let place = Place::new();
+    let whole = with_header(HEADER);
+    let cases: [(&str, &[u8], &str); 5] = [
+        ("empty.engine", b"", "the file is empty"),
+        ("cut.engine", &whole[..60], "its header should have"),
+        ("headless.engine", &whole[..4 + HEADER.len()], "nothing follows its header"),
+        ("text.engine", b"this is no engine", "it is a text file"),
+        ("short.plan", &plan()[..20], "its plan has 20 bytes"),
+    ];
+    for (name, bytes, expected) in cases {
+        let path = place.path(name);
+        fs::write(&path, bytes).unwrap();
+        for output in [
+            inspect(&place, &path, &[]),
+            place.bench(&[path.to_str().unwrap(), "--backends", "tensorrt"]).output().unwrap(),
+        ] {
+            expect_code(&output, 2);
+            let text = stderr(&output);
+            assert!(text.starts_with("error: ") && text.contains(expected), "{name}: {text}");
+            assert_eq!(text.trim_end().lines().count(), 1, "{name}: {text}");
+        }
+    }
+    assert!(!place.runs().exists());
+}
+
+#[test]
+fn an_engine_on_a_backend_that_takes_none_is_refused_by_name() {
+    let place = Place::new();
+    let path = place.path("yolo.engine");
+    fs::write(&path, with_header(HEADER)).unwrap();
+    let output = place.bench(&[path.to_str().unwrap(), "--backends", "rten", "--dry-run"]).output().unwrap();
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("rten does not execute TensorRT engines"), "{}", stdout(&output));
+    let output = prony().args(["run", path.to_str().unwrap(), "--input", "x.npy"]).output().unwrap();
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("is an engine"), "{}", stderr(&output));
+}
+
+#[test]
+fn flags_for_engines_are_refused_with_a_graph() {
+    let place = Place::new();
+    let output = inspect(&place, Path::new("builtin-rgb"), &["--force"]);
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("--force is for engines"), "{}", stderr(&output));
+}
