@@ -59,15 +59,6 @@ pub(crate) struct Built {
     pub(crate) notes: Vec<String>,
 }
 
-/// What TensorRT's words mean for whoever asked.
-pub(crate) fn failure(error: Error) -> ForgeError {
-    match error {
-        Error::Parse { .. } => ForgeError::Model(error.to_string()),
-        Error::NotCreated { .. } | Error::Refused { .. } | Error::Text { .. } => ForgeError::Build(error.to_string()),
-        _ => ForgeError::Unsupported(error.to_string()),
-    }
-}
-
 /// Builds. Blocks for seconds to an hour.
 pub(crate) fn build(order: Order, tools: &Tools) -> Result<Built, ForgeError> {
     tools.gpu.bind().map_err(ForgeError::Build)?;
@@ -111,7 +102,7 @@ fn try_build(order: Order, tools: &Tools, told: &Arc<Mutex<Told>>) -> Result<Bui
     let library = &tools.library;
     let logger = logger();
     load_plugins(library, &runtime, &plugins, &logger)?;
-    let mut builder = library.builder(&tools.driver, &logger).map_err(failure)?;
+    let mut builder = library.builder(&tools.driver, &logger)?;
     let recorder = ErrorRecorder::new();
     builder.set_error_recorder(&recorder);
     builder.set_allocator(&GpuAllocator::new(tools.budget.clone()));
@@ -119,16 +110,16 @@ fn try_build(order: Order, tools: &Tools, told: &Arc<Mutex<Told>>) -> Result<Bui
     let mut notes = Vec::new();
     set_threads(&builder, threads, spec.low_memory)?;
     let network = parse(library, &builder, &model, &name, &runtime, arithmetic.strongly_typed, &logger)?;
-    let mut config = builder.config().map_err(failure)?;
-    configure(&mut config, library.version(), &spec, &arithmetic, &mut notes).map_err(failure)?;
-    if let Some(profile) = profile_of(&builder, &spec.profile).map_err(failure)? {
-        config.add_profile(profile).map_err(failure)?;
+    let mut config = builder.config()?;
+    configure(&mut config, library.version(), &spec, &arithmetic, &mut notes)?;
+    if let Some(profile) = profile_of(&builder, &spec.profile)? {
+        config.add_profile(profile)?;
     }
     if let Some((method, feed, cache)) = calibration {
-        calibrate(&builder, &mut config, method, feed, cache, tools, told).map_err(failure)?;
+        calibrate(&builder, &mut config, method, feed, cache, tools, told)?;
     }
     if library.family() != Family::V8 {
-        config.set_progress_monitor(&ProgressMonitor::new(tools.phases.clone())).map_err(failure)?;
+        config.set_progress_monitor(&ProgressMonitor::new(tools.phases.clone()))?;
     }
     let timings = use_timings(&mut config, &timing, &mut notes);
     let engine = builder.build(&network, &config).map_err(|error| with_record(error, &recorder))?;
@@ -143,7 +134,7 @@ fn with_record(error: Error, recorder: &ErrorRecorder) -> ForgeError {
     let text = error.to_string();
     let heard: Vec<String> = recorder.take().into_iter().map(|(_, words)| words).collect();
     let new: Vec<&str> = heard.iter().map(String::as_str).filter(|words| !text.contains(*words)).collect();
-    match failure(error) {
+    match ForgeError::from(error) {
         ForgeError::Build(_) if !new.is_empty() => ForgeError::Build(format!("{text}; {}", new.join("; "))),
         other => other,
     }
@@ -165,9 +156,9 @@ fn load_plugins(
     logger: &Logger,
 ) -> Result<(), ForgeError> {
     if let Some(own) = runtime.companions.get(&RuntimeName::NvinferPlugin) {
-        library.init_plugins(own, logger).map_err(failure)?;
+        library.init_plugins(own, logger)?;
     }
-    plugins.iter().try_for_each(|plugin| library.load_plugin(plugin).map_err(failure))
+    plugins.iter().try_for_each(|plugin| library.load_plugin(plugin).map_err(ForgeError::from))
 }
 
 /// A precision or a core that the device has not is not built as something else.
@@ -202,7 +193,7 @@ fn set_threads(builder: &Builder, asked: Option<u32>, low_memory: bool) -> Resul
     let here = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let threads = asked.unwrap_or(if low_memory { 1 } else { here });
     match builder.set_max_threads(i32::try_from(threads).unwrap_or(i32::MAX)) {
-        Err(error) if asked.is_some() => Err(failure(error)),
+        Err(error) if asked.is_some() => Err(error.into()),
         _ => Ok(()),
     }
 }
@@ -223,15 +214,14 @@ fn parse(
              --library nvonnxparser=PATH"
         ))
     })?;
-    let network = builder.network(strongly_typed).map_err(failure)?;
-    let mut parser =
-        ParserLibrary::open(file, library).and_then(|library| library.parser(&network, logger)).map_err(failure)?;
+    let network = builder.network(strongly_typed)?;
+    let mut parser = ParserLibrary::open(file, library).and_then(|library| library.parser(&network, logger))?;
     // A file is read by the parser itself, which finds weights beside it.
     let parsed = match &model.path {
         Some(path) => parser.parse_file(path),
         None => parser.parse_bytes(&model.bytes, None),
     };
-    parsed.map_err(|error| match failure(error) {
+    parsed.map_err(|error| match ForgeError::from(error) {
         ForgeError::Model(text) => ForgeError::Model(format!("{name}: {text}")),
         other => other,
     })?;
@@ -416,7 +406,7 @@ mod tests {
             (Error::Refused { what: "to build".into(), log: Vec::new() }, FailureKind::Runtime),
         ];
         for (error, kind) in cases {
-            assert_eq!(failure(error).kind(), kind);
+            assert_eq!(ForgeError::from(error).kind(), kind);
         }
     }
 

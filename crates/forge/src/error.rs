@@ -51,3 +51,17 @@ impl ForgeError {
         move |reason| ForgeError::Cache { doing, path: path.to_owned(), reason }
     }
 }
+
+/// What TensorRT's words mean for whoever asked.
+impl From<prony_nvinfer::Error> for ForgeError {
+    fn from(error: prony_nvinfer::Error) -> ForgeError {
+        use prony_nvinfer::Error;
+        match error {
+            Error::Parse { .. } => ForgeError::Model(error.to_string()),
+            Error::NotCreated { .. } | Error::Refused { .. } | Error::Text { .. } => {
+                ForgeError::Build(error.to_string())
+            }
+            _ => ForgeError::Unsupported(error.to_string()),
+        }
+    }
+}

@@ -16,6 +16,7 @@ mod recipe;
 mod shape;
 mod shelf;
 mod sidecar;
+mod weights;
 
 pub use cache::{Cache, Kept, Origin};
 pub use error::ForgeError;

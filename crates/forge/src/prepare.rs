@@ -19,7 +19,7 @@ use prony_types::{
 use prony_vision::{Fit, Head};
 
 use crate::arithmetic::{Situation, arithmetic};
-use crate::build::{Built, Order, Tools, build, failure};
+use crate::build::{Built, Order, Tools, build};
 use crate::cache::{Cache, Origin, hash_file};
 use crate::calibration::{Feed, data_sha256};
 use crate::error::ForgeError;
@@ -28,6 +28,7 @@ use crate::progress::{eta_s, expected_s};
 use crate::recipe::Recipe;
 use crate::shape;
 use crate::sidecar::{Made, Sidecar};
+use crate::weights::weights;
 
 /// How often a build is looked at.
 const TICK: Duration = Duration::from_millis(200);
@@ -63,12 +64,12 @@ pub fn prepare(
     if model.sha256 != job.model.sha256 {
         return Err(ForgeError::Model(format!("{} changed on disk since it was asked for", job.model.name)));
     }
-    let library = Library::open(&job.runtime.library).map_err(failure)?;
+    let library = Library::open(&job.runtime.library)?;
     if !library.can_build() {
         let path = library.path().display();
         return Err(ForgeError::Unsupported(format!("{path} runs engines and builds none; name the full libnvinfer")));
     }
-    let driver = Driver::open(None).map_err(failure)?;
+    let driver = Driver::open(None)?;
     let gpu = Gpu::open(job.device).map_err(ForgeError::Unsupported)?;
     let mut notes = Vec::new();
     let spec = decide(job, &model, &mut notes)?;
@@ -82,15 +83,17 @@ pub fn prepare(
     let arithmetic = arithmetic(spec.precision, situation)?;
     let calibrated = spec.calibration.as_ref().filter(|_| arithmetic.calibrate);
     let calibration_sha256 = calibrated.map(|data| data_sha256(data, &job.model.source)).transpose()?;
+    let weights = weights(&model)?;
+    let onnx_bytes = model.bytes.len() as u64 + weights.bytes;
     let recipe = Recipe {
         onnx_sha256: model.sha256.clone(),
+        weights: weights.hashes,
         engine: EngineSpec { calibration: calibrated.cloned(), ..spec },
         calibration_sha256,
         identity: identity(&library, &gpu, &job.engine),
         plugins: plugin_hashes(&job.plugins)?,
     };
     let cache = Cache::at(&job.cache);
-    let onnx_bytes = model.bytes.len() as u64;
     let origin = Origin { model: &job.model.name, onnx_bytes, prony: env!("CARGO_PKG_VERSION") };
     let mut said = false;
     let told = std::cell::RefCell::new(on_progress);
@@ -187,7 +190,8 @@ fn order(
     let calibration = match (&spec.calibration, &recipe.calibration_sha256) {
         (Some(data), Some(hash)) => {
             let inputs = shape::tuned(&model.info.inputs, &spec.profile);
-            let whole = (&recipe.onnx_sha256, hash, data.method, &recipe.identity.tensorrt, &spec.profile);
+            let whole =
+                (&recipe.onnx_sha256, &recipe.weights, hash, data.method, &recipe.identity.tensorrt, &spec.profile);
             let key = &sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32];
             let fit = fit(&model.info, &inputs);
             let feed = Feed::new(data, &job.model.source, inputs, fit)?;

@@ -18,6 +18,9 @@ const SHOWN_DIGITS: usize = 12;
 pub struct Recipe {
     /// SHA-256 of the ONNX file.
     pub onnx_sha256: String,
+    /// Weights in files of their own, by name, with their SHA-256.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, String>,
     /// How it is built.
     pub engine: EngineSpec,
     /// SHA-256 of the data that int8 ranges are found on.
@@ -124,7 +127,7 @@ fn title(path: &str) -> String {
         "sm_count" => "SM count".into(),
         other => {
             let other = other.strip_prefix("engine.").unwrap_or(other);
-            other.replacen("plugins.", "plugin ", 1).replace('_', " ")
+            other.replacen("plugins.", "plugin ", 1).replacen("weights.", "weights ", 1).replace('_', " ")
         }
     }
 }
@@ -138,6 +141,7 @@ pub(crate) mod tests {
     pub(crate) fn recipe() -> Recipe {
         Recipe {
             onnx_sha256: sha256_hex(b"model"),
+            weights: BTreeMap::new(),
             engine: EngineSpec::new(Precision::Fp16),
             calibration_sha256: None,
             identity: EngineIdentity {
@@ -191,6 +195,7 @@ pub(crate) mod tests {
             (|r| r.identity.gpu = "NVIDIA H100".into(), "GPU NVIDIA H200 -> NVIDIA H100"),
             (|r| r.identity.compute_capability = "8.9".into(), "compute capability 9.0 -> 8.9"),
             (|r| r.identity.sm_count = 114, "SM count 132 -> 114"),
+            (|r| drop(r.weights.insert("m.data".into(), "ab".into())), "weights m.data none -> ab"),
             (|r| drop(r.plugins.insert("libmine.so".into(), "abc".into())), "plugin libmine.so none -> abc"),
         ];
         for (change, text) in changes {

@@ -18,7 +18,7 @@ pub struct Sidecar {
     pub created: String,
     /// What the model is called.
     pub model: String,
-    /// Size of the ONNX file.
+    /// Size of the ONNX file and of weights beside it.
     pub onnx_bytes: u64,
     /// What it was made from and for.
     #[serde(flatten)]

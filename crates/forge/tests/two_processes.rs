@@ -17,7 +17,14 @@ const ORIGIN: Origin<'static> = Origin { model: "tiny", onnx_bytes: 1, prony: "t
 fn recipe() -> Recipe {
     let identity = EngineIdentity { tensorrt: "8.6.0".into(), ..EngineIdentity::default() };
     let (onnx_sha256, engine) = ("0".repeat(64), EngineSpec::new(Precision::Fp16));
-    Recipe { onnx_sha256, engine, calibration_sha256: None, identity, plugins: BTreeMap::new() }
+    Recipe {
+        onnx_sha256,
+        weights: BTreeMap::new(),
+        engine,
+        calibration_sha256: None,
+        identity,
+        plugins: BTreeMap::new(),
+    }
 }
 
 fn until(what: &str, mut there: impl FnMut() -> bool) {

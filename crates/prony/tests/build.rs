@@ -248,7 +248,11 @@ fn without_tensorrt_it_says_what_is_missing() {
 
 #[test]
 fn wrong_usage_is_said_before_anything_is_looked_for() {
-    let cases: [(&[&str], &str); 7] = [
+    let dir = tempfile::tempdir().unwrap();
+    let engine = dir.path().join("x.engine");
+    fs::write(&engine, b"ftrt and so on, as long as a header is").unwrap();
+    let cases: [(&[&str], &str); 8] = [
+        (&[engine.to_str().unwrap()], "x.engine"),
         (&["nosuch.onnx"], "cannot read model"),
         (&["builtin-rgb", "--precision", "fp12"], "unknown precision `fp12`"),
         (&["builtin-rgb", "--calibration", "scenes"], "--calibration is for int8"),
@@ -279,4 +283,52 @@ fn a_journal_that_nobody_holds_is_undone_by_the_next_command() {
     assert!(stderr(&output).contains("1 of 1 changes undone now"), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
     assert_eq!(names(&home), [""; 0]);
+}
+
+/// A build that hangs in TensorRT until it is killed.
+fn hanging(site: &Site) -> std::process::Child {
+    site.standin.set("build", "hang");
+    let mut command = site.build(&[]);
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    support::until("the build to begin", || {
+        let locked = names_if_there(&site.cache()).iter().any(|name| name.ends_with(".lock"));
+        let building = site.standin.journal().iter().any(|line| line == "+ INetworkDefinition");
+        (locked && building).then_some(())
+    });
+    child
+}
+
+fn names_if_there(folder: &Path) -> Vec<String> {
+    if folder.is_dir() { names(folder) } else { Vec::new() }
+}
+
+#[test]
+fn an_interrupt_kills_the_build_and_the_next_one_goes_on() {
+    let Some(site) = Site::new("8.6.1") else { return };
+    let child = hanging(&site);
+    let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    expect_code(&output, 130);
+    assert!(stderr(&output).contains("the build under way was killed, the cache is whole"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("fp32   tiny: interrupted"), "{}", stdout(&output));
+    site.standin.set("build", "");
+    let engine = &site.built(&[])[0];
+    assert_eq!((&engine["status"], &engine["from_cache"]), (&"completed".into(), &false.into()));
+}
+
+#[test]
+fn a_killed_worker_is_a_failure_with_its_cause() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let child = hanging(&site);
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let worker: i32 = children.split_whitespace().next_back().unwrap().parse().unwrap();
+    let worker = rustix::process::Pid::from_raw(worker).unwrap();
+    rustix::process::kill_process(worker, rustix::process::Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    expect_code(&output, 1);
+    let text = stdout(&output);
+    assert!(text.contains("tiny: failed: its process killed by SIGKILL (signal 9)"), "{text}");
+    site.standin.set("build", "");
+    assert_eq!(site.built(&[])[0]["status"], "completed");
 }

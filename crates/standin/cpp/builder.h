@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <thread>
@@ -195,6 +196,8 @@ private:
             note("! the parser of a network was destroyed before the network was built");
             return fail(INVALID_STATE, "the weights of the network are gone");
         }
+        // Until somebody kills it, or changes the setting.
+        while (setting("build") == "hang") std::this_thread::sleep_for(std::chrono::milliseconds(20));
         if (setting("build") == "fail") {
             const auto& layers = network_.graph.layers;
             const std::string name = layers.empty() ? "?" : layers.back().name;

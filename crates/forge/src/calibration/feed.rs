@@ -200,5 +200,5 @@ fn batches(shape: &[usize], input: &[usize]) -> Option<usize> {
         return Some(shape[0]).filter(|&count| count > 0);
     }
     let same = shape.len() == input.len() && !input.is_empty() && shape[1..] == input[1..];
-    (same && input[0] > 0 && shape[0] > 0 && shape[0] % input[0] == 0).then(|| shape[0] / input[0])
+    (same && input[0] > 0 && shape[0] > 0 && shape[0].is_multiple_of(input[0])).then(|| shape[0] / input[0])
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_types::{
-    ArtifactSpec, BackendName, ExitCode, HeadChoice, ModelInfo, ModelSource, ModelSpec, Precision, PrepareJob,
-    RuntimeSpec, WORKER_PROTOCOL,
+    ArtifactSpec, BackendName, ExitCode, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec, Precision,
+    PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
 };
 
 use self::outcome::{Outcome, Status, show};
@@ -110,10 +110,8 @@ fn check(
     info: &ModelInfo,
     precisions: &[Precision],
 ) -> anyhow::Result<Option<[u32; 2]>> {
-    if let ModelSource::File(path) = &spec.source
-        && path.extension().is_some_and(|ending| ending == "engine" || ending == "plan")
-    {
-        bail!("{} is an engine already; give the ONNX file that it was built from", path.display());
+    if info.format == ModelFormat::Engine {
+        bail!("{} is an engine already; give the ONNX file that it was built from", args.model);
     }
     args.engine.check(precisions)?;
     let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", spec.name);
