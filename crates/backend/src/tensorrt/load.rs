@@ -170,11 +170,11 @@ fn explain(error: &Error) -> String {
 /// A failure, put down to memory where memory was refused.
 pub(super) fn refusal(gpu: &Gpu, budget: &Budget, reason: String) -> BackendError {
     match budget.last_refusal() {
-        Some(why) => BackendError::Memory {
-            backend: NAME,
-            reason: format!("{why}; {reason}"),
-            device: Box::new(usage(gpu, budget)),
-        },
+        Some(why) => {
+            // Where it was our own buffer that was refused, the two are the same.
+            let reason = if reason == why { why } else { format!("{why}; {reason}") };
+            BackendError::Memory { backend: NAME, reason, device: Box::new(usage(gpu, budget)) }
+        }
         None => BackendError::Load { backend: NAME, reason },
     }
 }

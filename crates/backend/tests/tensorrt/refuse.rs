@@ -71,7 +71,7 @@ fn beyond_the_limit_is_a_violation_and_not_a_crash() {
             assert!(device.hard_limit && device.allocator_peak_bytes.unwrap() <= limit);
             let [violation, ..] = device.violations[..] else { panic!("{error}") };
             assert!(violation.asked_bytes + violation.held_bytes > limit);
-            assert!(error.to_string().contains("--gpu-mem-limit"), "{error}");
+            assert_eq!(error.to_string().matches("--gpu-mem-limit").count(), 1, "{error}");
         }
         let mut session = limited(peak).unwrap();
         fill(&mut *session, 0, 1.0);
