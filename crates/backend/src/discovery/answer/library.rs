@@ -1,10 +1,10 @@
 //! A library that was opened in this process, and stays so until the process ends: closing one runs code too.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
-use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library as Handle, RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
 use prony_types::RuntimeName;
 
 use super::names;
@@ -21,16 +21,27 @@ pub(super) struct Library {
 impl Library {
     /// Opens what should be a runtime.
     pub(super) fn of(name: RuntimeName, path: &Path) -> Result<Library, String> {
-        Ok(Library { usual: names::file_name(name), ..Library::open(path)? })
+        // TensorRT's own are opened as the backend opens them: they name functions of cuBLAS and cuDNN that nothing calls
+        // where no kernel is taken from there.
+        let tensorrt = matches!(
+            name,
+            RuntimeName::Nvinfer | RuntimeName::NvinferLean | RuntimeName::Nvonnxparser | RuntimeName::NvinferPlugin
+        );
+        let how = if tensorrt { RTLD_LAZY } else { RTLD_NOW };
+        Ok(Library { usual: names::file_name(name), ..Library::opened(path, how)? })
     }
 
     /// Opens a file, or what the loader finds under a name. The error is the loader's own text, which names the
     /// dependency that is missing.
-    #[expect(unsafe_code, reason = "opening a library runs its initialisers")]
     pub(super) fn open(path: &Path) -> Result<Library, String> {
+        Library::opened(path, RTLD_NOW)
+    }
+
+    #[expect(unsafe_code, reason = "opening a library runs its initialisers")]
+    fn opened(path: &Path, how: c_int) -> Result<Library, String> {
         // SAFETY: initialisers may do anything. That is why this runs in a process made for it, which holds nothing
         // of value and whose death is a finding.
-        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
+        let handle = unsafe { Handle::open(Some(path), how | RTLD_LOCAL) }.map_err(|error| {
             let text = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             text.trim_end_matches(": No such file or directory").to_owned()
         })?;
