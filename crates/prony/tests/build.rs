@@ -332,3 +332,24 @@ fn a_killed_worker_is_a_failure_with_its_cause() {
     site.standin.set("build", "");
     assert_eq!(site.built(&[])[0]["status"], "completed");
 }
+
+#[test]
+fn a_build_that_would_run_out_of_memory_is_ended_with_advice() {
+    for version in ["8.6.1", "10.3.0"] {
+        let Some(site) = Site::new(version) else { return };
+        site.standin.set("build", "hang");
+        let memory = site.path("meminfo");
+        fs::write(&memory, "MemTotal: 8000000 kB\nMemAvailable: 200000 kB\nSwapFree: 1000 kB\n").unwrap();
+        let output = site.build(&[]).env("PRONY_TEST_MEMINFO", &memory).output().unwrap();
+        expect_code(&output, 1);
+        let text = stdout(&output);
+        assert!(
+            text.contains("failed: the build was stopped before the kernel would have killed it: 195 MiB of "),
+            "{text}"
+        );
+        assert!(text.contains("use --low-memory, close other programs or add swap"), "{text}");
+        site.standin.set("build", "");
+        let engine = &site.built(&[])[0];
+        assert_eq!((&engine["status"], &engine["from_cache"]), (&"completed".into(), &false.into()));
+    }
+}
