@@ -25,6 +25,8 @@ const MAGIC: &[u8; 4] = b"ftrt";
 const OLD_MAGIC: &[u8; 4] = b"ptrt";
 /// Bytes of a plan that must be there for its version to be read.
 const PLAN_HEADER: usize = 28;
+/// Where the plan's own length is, in the one layout whose version number is 0.
+const LENGTH_AT: usize = 16;
 /// Where the version is, in the one layout whose version number is 0.
 const VERSION_AT: usize = 24;
 /// A header beyond this is no header: class names and a few facts take kilobytes.
@@ -56,6 +58,8 @@ pub struct PlanHeader {
     pub magic: [u8; 4],
     /// Which TensorRT built it; `None` where the layout is not one that is known for sure.
     pub version: Option<PlanVersion>,
+    /// How long it says it is, where its layout is known; seen in engines of 8.6.0, where it is the size of the file.
+    pub bytes: Option<u64>,
 }
 
 /// Version of TensorRT as a plan has it: major, minor, patch and build.
@@ -162,6 +166,9 @@ fn read(name: &str, bytes: &Bytes) -> Result<EngineFile, ModelError> {
         Problem::Other if header_bytes > 0 => other("what follows its header is no plan".into()),
         Problem::Other => other(look(bytes)),
     })?;
+    if let Some(length) = plan_header.bytes.filter(|&length| length > plan.len() as u64) {
+        return Err(cut(format!("its plan should have {length} bytes, and has {}", plan.len())));
+    }
     Ok(EngineFile {
         header_bytes,
         file_bytes: bytes.len() as u64,
@@ -189,7 +196,9 @@ fn plan_header(plan: &[u8]) -> Result<PlanHeader, Problem> {
     let version = PlanVersion(word(VERSION_AT));
     // Engines of 8.5 begin alike, and what they have at this place is not a version.
     let plausible = matches!(version.0, [8, 6..=99, ..] | [9..=31, 0..=99, ..]);
-    Ok(PlanHeader { magic, version: Some(version).filter(|_| known_layout && plausible) })
+    let known = known_layout && plausible;
+    let [a, b] = [word(LENGTH_AT), word(LENGTH_AT + 4)].map(u32::from_le_bytes).map(u64::from);
+    Ok(PlanHeader { magic, version: Some(version).filter(|_| known), bytes: Some(a | b << 32).filter(|_| known) })
 }
 
 /// Length of a header that begins as one does; `None` where this is no header.

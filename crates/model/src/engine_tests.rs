@@ -12,6 +12,7 @@ use crate::{ModelFile, builtin, sha256_hex};
 fn plan(version: [u8; 4]) -> Vec<u8> {
     let mut bytes = [0x5a; 4096];
     bytes[..8].copy_from_slice(b"ftrt\0\0\0\0");
+    bytes[16..24].copy_from_slice(&4096u64.to_le_bytes());
     bytes[24..28].copy_from_slice(&version);
     bytes.to_vec()
 }
@@ -54,7 +55,7 @@ fn a_version_is_not_read_where_it_may_be_something_else() {
     other_layout[4] = 1;
     assert_eq!(facts(other_layout).unwrap().plan.version, None);
     let old = [b"ptrt", &plan([8, 6, 0, 0])[4..]].concat();
-    assert_eq!(facts(old).unwrap().plan, PlanHeader { magic: *b"ptrt", version: None });
+    assert_eq!(facts(old).unwrap().plan, PlanHeader { magic: *b"ptrt", version: None, bytes: None });
 }
 
 #[test]
@@ -143,7 +144,8 @@ fn a_sidecar_that_belongs_to_other_bytes_gives_the_cut_away() {
     fs::write(path.with_extension("engine.json"), json.to_string()).unwrap();
     let identity = ModelFile::read(&path).unwrap().engine.unwrap().identity();
     assert_eq!((identity.gpu.as_str(), identity.sm_count), ("NVIDIA H200", 132));
-    fs::write(&path, &bytes[..3000]).unwrap();
+    // As long as it says it is, but not what it was.
+    fs::write(&path, [&bytes[..3000], &[0; 1096][..]].concat()).unwrap();
     let error = ModelFile::read(&path).unwrap_err().to_string();
     assert!(error.contains("cut short or replaced since it was built") && error.contains("a.engine.json"), "{error}");
     assert_eq!(error.lines().count(), 1);
@@ -160,4 +162,14 @@ proptest! {
         let whole = with_header(HEADER, &plan([8, 6, 0, 0]));
         prop_assert!(facts(whole[..cut.min(4 + HEADER.len())].to_vec()).is_err());
     }
+}
+
+#[test]
+fn a_plan_that_is_shorter_than_it_says_was_cut() {
+    let mut whole = plan([8, 6, 0, 12]);
+    let length = whole.len() as u64;
+    assert_eq!(facts(whole.clone()).unwrap().plan.bytes, Some(length));
+    whole.truncate(whole.len() - 1);
+    let error = facts(whole).unwrap_err().to_string();
+    assert!(error.ends_with(&format!("its plan should have {length} bytes, and has {}", length - 1)), "{error}");
 }

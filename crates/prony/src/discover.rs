@@ -55,6 +55,9 @@ pub(crate) fn discover_for(
         }
         Some((name, _)) => vec![name],
     };
+    // Engines run without a whole TensorRT too.
+    let lean = (backend == BackendName::Tensorrt).then_some(RuntimeName::NvinferLean);
+    let names: Vec<RuntimeName> = names.into_iter().chain(lean).collect();
     Ok(search(&std::env::current_exe()?, &Places::here(home, explicit), &names))
 }
 

@@ -14,6 +14,7 @@ use support::{Place, at_home, expect_code, prony, stderr, stdout};
 fn plan() -> Vec<u8> {
     let mut bytes = vec![0x5a; 4096];
     bytes[..8].copy_from_slice(b"ftrt\0\0\0\0");
+    bytes[16..24].copy_from_slice(&4096u64.to_le_bytes());
     bytes[24..28].copy_from_slice(&[8, 6, 0, 12]);
     bytes
 }

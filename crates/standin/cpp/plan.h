@@ -1,4 +1,4 @@
-// The bytes of an engine: a mark, a length, lines of text, a checksum.
+// The bytes of an engine: a beginning as plans have it, a length, lines of text, a checksum.
 #pragma once
 
 #include <sstream>
@@ -42,13 +42,13 @@ struct Plan {
             }
         }
         const std::string text = out.str();
-        return std::string(MARK) + word(text.size()) + text + word(checksum(text));
+        return mark(text.size()) + word(text.size()) + text + word(checksum(text));
     }
 
     /// Empty when read; otherwise what is wrong.
     std::string read(const std::string& bytes) {
-        const size_t head = std::strlen(MARK) + 8;
-        if (bytes.compare(0, std::strlen(MARK), MARK) != 0) return "Magic tag does not match: this is no engine";
+        const size_t head = MARK + 8;
+        if (bytes.compare(0, 4, "ftrt") != 0) return "Magic tag does not match: this is no engine";
         if (bytes.size() < head || bytes.size() != head + word(bytes, head - 8) + 8) {
             return "the serialized engine is truncated, it has " + std::to_string(bytes.size()) + " bytes";
         }
@@ -76,7 +76,16 @@ struct Plan {
     }
 
 private:
-    static constexpr const char* MARK = "standin\n";
+    /// As a plan begins: from 8.6 on its own length and its version are where these are.
+    static constexpr size_t MARK = 28;
+
+    static std::string mark(size_t text) {
+        std::string out("ftrt\0\0\0\0stand-in", 16);
+        out += word(MARK + 8 + text + 8);
+        for (const auto& part : split(VERSION_TEXT, '.')) out += static_cast<char>(std::stoi(part));
+        out.resize(MARK);
+        return out;
+    }
 
     static void put(std::ostringstream& out, const char* kind, const TensorInfo& tensor) {
         out << kind << "\t" << tensor.name << "\t" << tensor.type << "\t" << joined(tensor.dims) << "\t";

@@ -70,7 +70,7 @@ impl Standin {
         self.named("libnvinfer_plugin")
     }
 
-    /// `libcuda.so.1`, as far as it is asked for a device.
+    /// `libcuda.so.1`, with a device whose memory is the host's.
     pub fn driver(&self) -> PathBuf {
         self.folder().join("libcuda.so.1")
     }
@@ -80,8 +80,9 @@ impl Standin {
     }
 
     /// Makes it misbehave from now on: `create-runtime`, `create-builder` or `create-parser` (`null`, or an address such
-    /// as `0x228`), `build=fail`, `build=hang`, `deserialize=crash`, `plugins=fail`, `int8=ignored`, `device=NAME`, `version=NUMBER`,
-    /// `cuInit=CODE`, `devices=COUNT`, `driver=NUMBER`.
+    /// as `0x228`), `build=fail`, `build=hang`, `deserialize=crash`, `plugins=fail`, `int8=ignored`, `device=NAME`,
+    /// `version=NUMBER`, `cuInit=CODE`, `devices=COUNT`, `driver=NUMBER`, `memory=BYTES`, `sms=COUNT`,
+    /// `compute=86`, `integrated=1`, `capture=unsupported`.
     pub fn set(&self, key: &str, value: &str) {
         let path = self.folder().join("standin.conf");
         let before = fs::read_to_string(&path).unwrap_or_default();

@@ -31,7 +31,9 @@ pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<Runti
 /// The copies that come into question. Where someone pointed at one, nothing else will do: to use another in silence
 /// would be to measure what was not asked for.
 fn considered(found: &Found, name: RuntimeName) -> Vec<&RuntimeRecord> {
-    let copies = found.runtimes.iter().filter(|record| record.name == name && record.state != RuntimeState::Missing);
+    // A lean TensorRT stands in where there is no whole one: it runs engines, and the records are sorted so that it is last.
+    let is_it = |of: RuntimeName| of == name || (name, of) == (RuntimeName::Nvinfer, RuntimeName::NvinferLean);
+    let copies = found.runtimes.iter().filter(|record| is_it(record.name) && record.state != RuntimeState::Missing);
     let copies: Vec<&RuntimeRecord> = copies.collect();
     let pointed_by = copies.iter().filter_map(|copy| copy.found_by.as_deref()).find(|by| is_explicit(by));
     match pointed_by {
@@ -46,7 +48,19 @@ fn has_provider(copy: &RuntimeRecord, provider: Option<&str>) -> bool {
 }
 
 fn usable(copy: &RuntimeRecord, provider: Option<&str>) -> bool {
-    provider.is_none_or(|provider| copy.provides.iter().any(|entry| provided(entry) == (provider, None)))
+    unknown_major(copy).is_none()
+        && provider.is_none_or(|provider| copy.provides.iter().any(|entry| provided(entry) == (provider, None)))
+}
+
+/// The version of a TensorRT whose objects nobody here knows.
+fn unknown_major(copy: &RuntimeRecord) -> Option<&str> {
+    let version = copy.version.as_deref().filter(|_| is_tensorrt(copy.name))?;
+    let known = version.split('.').next().is_some_and(|major| ["8", "10", "11"].contains(&major));
+    (!known).then_some(version)
+}
+
+const fn is_tensorrt(name: RuntimeName) -> bool {
+    matches!(name, RuntimeName::Nvinfer | RuntimeName::NvinferLean)
 }
 
 fn spec(copy: &RuntimeRecord) -> Option<RuntimeSpec> {
@@ -70,6 +84,9 @@ fn complaint(found: &Found, backend: BackendName, copies: &[&RuntimeRecord]) -> 
             true => format!("{}: {reason}; {install}", path(copy)),
             false => format!("{}: {file} cannot be opened: {reason}{remedy}", path(copy)),
         };
+    }
+    if let Some((copy, version)) = copies.iter().find_map(|copy| Some((copy, unknown_major(copy)?))) {
+        return format!("{}: TensorRT {version} is not known here; use 8.x from 8.2 on, 10.x or 11.x", path(copy));
     }
     if let (Some(copy), Some(provider)) = (copies.iter().find(|copy| copy.state == RuntimeState::Ready), provider) {
         let has: Vec<&str> = copy.provides.iter().map(|entry| provided(entry).0).collect();
@@ -121,6 +138,7 @@ const fn title(name: RuntimeName) -> &'static str {
     match name {
         RuntimeName::Onnxruntime => "ONNX Runtime",
         RuntimeName::Openvino => "OpenVINO",
+        RuntimeName::Nvinfer => "TensorRT",
         other => other.name(),
     }
 }

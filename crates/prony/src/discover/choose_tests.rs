@@ -164,3 +164,37 @@ fn a_provider_without_a_gpu_is_refused() {
     assert!(text.starts_with(&format!("ort-tensorrt: no NVIDIA GPU: /lib/libcuda.so.1: {reason}; ")), "{text}");
     assert_eq!(library(&no_device, BackendName::OrtCpu), "/c");
 }
+
+fn tensorrt(name: RuntimeName, path: &str, version: &str) -> RuntimeRecord {
+    RuntimeRecord { name, ..ready(path, version, &[]) }
+}
+
+#[test]
+fn a_lean_tensorrt_stands_in_where_there_is_no_whole_one() {
+    let lean = tensorrt(RuntimeName::NvinferLean, "/lean/libnvinfer_lean.so.10", "10.16.1");
+    let whole = tensorrt(RuntimeName::Nvinfer, "/whole/libnvinfer.so.8", "8.6.0");
+    let missing = record(RuntimeName::Nvinfer, RuntimeState::Missing);
+    assert_eq!(library(&on_gpu(vec![whole.clone(), lean.clone()]), BackendName::Tensorrt), "/whole/libnvinfer.so.8");
+    assert_eq!(library(&on_gpu(vec![missing, lean.clone()]), BackendName::Tensorrt), "/lean/libnvinfer_lean.so.10");
+    let pointed = on_gpu(vec![whole, pointed_at("explicit", lean)]);
+    assert_eq!(library(&pointed, BackendName::Tensorrt), "/lean/libnvinfer_lean.so.10");
+}
+
+#[test]
+fn a_tensorrt_of_an_unknown_major_is_refused_by_name() {
+    let old = tensorrt(RuntimeName::Nvinfer, "/old/libnvinfer.so.7", "7.2.3");
+    let future = tensorrt(RuntimeName::Nvinfer, "/new/libnvinfer.so.12", "12.0.1");
+    assert_eq!(
+        refusal(&on_gpu(vec![old.clone()]), BackendName::Tensorrt),
+        "tensorrt: /old/libnvinfer.so.7: TensorRT 7.2.3 is not known here; use 8.x from 8.2 on, 10.x or 11.x"
+    );
+    assert!(refusal(&on_gpu(vec![future.clone()]), BackendName::Tensorrt).contains("TensorRT 12.0.1 is not known"));
+    let known = tensorrt(RuntimeName::Nvinfer, "/usr/lib/libnvinfer.so.10", "10.3.0");
+    assert_eq!(library(&on_gpu(vec![old, future, known]), BackendName::Tensorrt), "/usr/lib/libnvinfer.so.10");
+}
+
+#[test]
+fn a_tensorrt_that_is_not_there_is_named_with_the_way_to_get_it() {
+    let refusal = refusal(&on_gpu(vec![record(RuntimeName::Nvinfer, RuntimeState::Missing)]), BackendName::Tensorrt);
+    assert!(refusal.starts_with("tensorrt: no TensorRT here; "), "{refusal}");
+}
