@@ -117,8 +117,9 @@ pub fn prepare(
         let advice = plan.advice(Meminfo::read(&meminfo()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
-        let mut made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
-        made.notes.splice(0..0, advice);
+        let made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
+        // Of this build alone: whoever takes the engine from the cache needs no memory for it.
+        notes.extend(advice);
         Ok(made)
     })?;
     notes.extend(kept.sidecar.notes.iter().cloned());
