@@ -80,7 +80,8 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(meminfo: &Path) -> Watch {
-        Watch { meminfo: meminfo.to_owned(), warned: false, lowest: None }
+        let lowest = Meminfo::read(meminfo).map(|memory| memory.available);
+        Watch { meminfo: meminfo.to_owned(), warned: false, lowest }
     }
 
     pub(crate) fn look(&mut self) -> Option<Alarm> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -36,7 +36,12 @@ const TICK: Duration = Duration::from_millis(200);
 const TELL: Duration = Duration::from_secs(1);
 /// How long a build that was asked to end may take before it is left to die with the process.
 const GRACE: Duration = Duration::from_secs(5);
-const MEMINFO: &str = "/proc/meminfo";
+
+/// Where the kernel speaks of memory. Debug builds can be told of another machine's, so that a test can be short of it.
+fn meminfo() -> PathBuf {
+    let told = if cfg!(debug_assertions) { std::env::var_os("PRONY_TEST_MEMINFO") } else { None };
+    told.map_or_else(|| "/proc/meminfo".into(), PathBuf::from)
+}
 
 /// The artifact, and what should be known about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,12 +114,12 @@ pub fn prepare(
         let tools = Tools { library: library.clone(), driver, gpu: gpu.clone(), budget, phases: Arc::default() };
         let order = order(job, model, &recipe, arithmetic, &cache)?;
         let plan = plan(&recipe.engine, onnx_bytes);
-        let advice =
-            plan.advice(Meminfo::read(Path::new(MEMINFO)), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
+        let advice = plan.advice(Meminfo::read(&meminfo()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
-        let mut made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
-        made.notes.splice(0..0, advice);
+        let made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
+        // Of this build alone: whoever takes the engine from the cache needs no memory for it.
+        notes.extend(advice);
         Ok(made)
     })?;
     notes.extend(kept.sidecar.notes.iter().cloned());
@@ -253,7 +258,7 @@ fn supervise(
         .name("forge".into())
         .spawn(move || drop(sender.send(build(order, &in_thread))))
         .map_err(|e| ForgeError::Build(format!("cannot start a thread: {e}")))?;
-    let mut watch = Watch::new(Path::new(MEMINFO));
+    let mut watch = Watch::new(&meminfo());
     let mut stopping: Option<(Instant, String)> = None;
     let mut told: Option<Instant> = None;
     let outcome = loop {

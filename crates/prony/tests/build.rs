@@ -96,6 +96,8 @@ fn engines_are_built_once_and_then_found() {
         assert_eq!((&facts["gpu"], &facts["sm_count"]), (&"Stand-in GPU".into(), &16.into()));
         assert_eq!((&facts["compute_capability"], &facts["cuda"]), (&"8.6".into(), &"12.4".into()));
         assert_eq!(facts["engine"]["calibration"]["frames"], 4);
+        assert!(facts["host_peak_bytes"].as_u64().unwrap() > 0, "{facts}");
+        assert!(facts["host_available_low_bytes"].as_u64().unwrap() > 0, "{facts}");
         assert!(facts["notes"].to_string().contains("int8 ranges from 4 batches"), "{facts}");
         let second = site.built(&args);
         assert!(second.iter().all(|engine| engine["from_cache"] == true), "{second:?}");
@@ -331,4 +333,25 @@ fn a_killed_worker_is_a_failure_with_its_cause() {
     assert!(text.contains("tiny: failed: its process killed by SIGKILL (signal 9)"), "{text}");
     site.standin.set("build", "");
     assert_eq!(site.built(&[])[0]["status"], "completed");
+}
+
+#[test]
+fn a_build_that_would_run_out_of_memory_is_ended_with_advice() {
+    for version in ["8.6.1", "10.3.0"] {
+        let Some(site) = Site::new(version) else { return };
+        site.standin.set("build", "hang");
+        let memory = site.path("meminfo");
+        fs::write(&memory, "MemTotal: 8000000 kB\nMemAvailable: 200000 kB\nSwapFree: 1000 kB\n").unwrap();
+        let output = site.build(&[]).env("PRONY_TEST_MEMINFO", &memory).output().unwrap();
+        expect_code(&output, 1);
+        let text = stdout(&output);
+        assert!(
+            text.contains("failed: the build was stopped before the kernel would have killed it: 195 MiB of "),
+            "{text}"
+        );
+        assert!(text.contains("use --low-memory, close other programs or add swap"), "{text}");
+        site.standin.set("build", "");
+        let engine = &site.built(&[])[0];
+        assert_eq!((&engine["status"], &engine["from_cache"]), (&"completed".into(), &false.into()));
+    }
 }

@@ -50,7 +50,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let (environment, found) = with_sign_of_life("looking at this machine", look)?;
     let cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache"));
     let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
-    let artifact_cache = cache.clone().map(artifacts);
+    let artifact_cache = cache.as_deref().map(artifacts);
     let resolved = match &earlier {
         Some((_, record)) => resumed(record, &args.options, &environment, &found)?,
         None => {

@@ -28,7 +28,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let precisions = precisions(&args.precision);
     let imgsz = check(args, &spec, &info, &precisions)?;
     let home = home::folder(args.home.as_deref())?;
-    let cache = artifacts(home.join("cache"));
+    let cache = artifacts(&home.join("cache"));
     let interrupt = Interrupt::listen()?;
     // Kernels are timed while an engine is built: not beside a timed cell.
     let Some(_lock) = wait_for_machine(&interrupt, args.quiet)? else { return Ok(ExitCode::Interrupted) };

@@ -12,7 +12,7 @@ use crate::run::artifacts;
 use crate::runtime::{home, megabytes};
 
 pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
-    let cache = Cache::at(artifacts(home::folder(args.home.as_deref())?.join("cache")));
+    let cache = Cache::at(artifacts(&home::folder(args.home.as_deref())?.join("cache")));
     match &args.verb {
         CacheVerb::List => list(&cache, args.json),
         CacheVerb::Prune(rule) => prune(&cache, rule, args.json),

@@ -1,6 +1,6 @@
 //! Engines are made before anything is timed, each in a process of its own that ends before another is loaded.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use prony_types::{BuildProgress, CellStatus, EventKind, Job, PrepareJob, WORKER_PROTOCOL};
@@ -110,7 +110,7 @@ pub(super) fn made(from_cache: bool, build_ms: Option<f64>, rebuilt_because: Opt
 }
 
 /// Where engines are kept in a folder of caches.
-pub(crate) fn artifacts(cache: PathBuf) -> PathBuf {
+pub(crate) fn artifacts(cache: &Path) -> PathBuf {
     cache.join("artifacts")
 }
 
