@@ -67,6 +67,7 @@ impl BackendError {
             BackendError::Load { .. } => FailureKind::Model,
             BackendError::Unsupported { .. } => FailureKind::Unsupported,
             BackendError::Shape { .. } | BackendError::InputType { .. } => FailureKind::Input,
+            BackendError::Memory { device, .. } if !device.violations.is_empty() => FailureKind::Budget,
             BackendError::Memory { .. } | BackendError::Run { .. } => FailureKind::Runtime,
         }
     }

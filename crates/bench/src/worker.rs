@@ -5,11 +5,11 @@ use std::path::Path;
 
 use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
-use prony_forge::Prepared;
+use prony_forge::{ForgeError, Prepared};
 use prony_types::{
-    Affinity, BackendName, BuildProgress, CellSpec, Command, DiscoverJob, EventKind, FailureKind, HeadChoice,
-    InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, PrepareJob, ReferenceJob, TensorSpec,
-    WORKER_PROTOCOL,
+    Affinity, BackendName, BuildProgress, CellSpec, Command, DeviceUse, DiscoverJob, EventKind, FailureKind,
+    HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, PrepareJob, ReferenceJob,
+    TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -28,17 +28,24 @@ const EXPECT_BOXES_UP_TO: f32 = 0.25;
 pub(crate) struct Failure {
     kind: FailureKind,
     message: String,
+    device: Option<DeviceUse>,
 }
 
 impl Failure {
     pub(crate) fn new(kind: FailureKind, message: impl std::fmt::Display) -> Failure {
-        Failure { kind, message: message.to_string() }
+        Failure { kind, message: message.to_string(), device: None }
     }
 }
 
 impl From<BackendError> for Failure {
     fn from(error: BackendError) -> Failure {
-        Failure::new(error.kind(), error)
+        Failure { device: error.device_use().cloned(), ..Failure::new(error.kind(), error) }
+    }
+}
+
+impl From<ForgeError> for Failure {
+    fn from(error: ForgeError) -> Failure {
+        Failure { device: error.device_use().cloned(), ..Failure::new(error.kind(), error) }
     }
 }
 
@@ -79,7 +86,8 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
         Ok(()) => Ok(true),
         Err(failure) => {
             tracing::error!("{}", failure.message);
-            channel.emit(EventKind::Failed { kind: failure.kind, message: failure.message })?;
+            let Failure { kind, message, device } = failure;
+            channel.emit(EventKind::Failed { kind, message, device })?;
             Ok(false)
         }
     }
@@ -105,8 +113,7 @@ fn prepare_artifact(channel: &mut Channel, job: &PrepareJob) -> Result<(), Failu
     };
     let prepared = prony_forge::prepare(job, &mut on_progress, &|| ring.beat());
     told?;
-    let Prepared { artifact, build_ms, rebuilt_because, notes } =
-        prepared.map_err(|error| Failure::new(error.kind(), error))?;
+    let Prepared { artifact, build_ms, rebuilt_because, notes } = prepared?;
     Ok(channel.emit(EventKind::Prepared { artifact, build_ms: Some(build_ms), rebuilt_because, notes })?)
 }
 

@@ -11,7 +11,9 @@ use prony_nvinfer::{
     Builder, BuilderConfig, Calibrator, Driver, Error, ErrorRecorder, Family, Flag, GpuAllocator, Library, Logger,
     Network, OptimizationProfile, ParserLibrary, Pool, ProgressMonitor, Selector, Severity, TimingCache, Version,
 };
-use prony_types::{CalibrationMethod, EngineSpec, ProfileShape, RuntimeName, RuntimeSpec, TacticSources, TensorSpec};
+use prony_types::{
+    CalibrationMethod, DeviceUse, EngineSpec, ProfileShape, RuntimeName, RuntimeSpec, TacticSources, TensorSpec,
+};
 
 use crate::arithmetic::Arithmetic;
 use crate::cache::write_atomic;
@@ -73,11 +75,28 @@ pub(crate) fn build(order: Order, tools: &Tools) -> Result<Built, ForgeError> {
         }
         Err(ForgeError::Build(text)) => Err(match (told.problem, tools.budget.last_refusal()) {
             (Some(problem), _) => ForgeError::Calibration(problem),
-            (None, Some(refusal)) => ForgeError::Memory(format!("GPU memory: {refusal}; {text}")),
+            (None, Some(refusal)) => refused(tools, format!("GPU memory: {refusal}; {text}")),
             (None, None) => ForgeError::Build(text),
         }),
         Err(error) => Err(error),
     }
+}
+
+/// A build that failed for want of device memory: of the limit's making, or of the device's.
+fn refused(tools: &Tools, reason: String) -> ForgeError {
+    let violations = tools.budget.violations();
+    if violations.is_empty() {
+        return ForgeError::Memory(reason);
+    }
+    let device = DeviceUse {
+        taken_bytes: tools.gpu.used_bytes(),
+        allocator_peak_bytes: Some(tools.budget.peak()),
+        process_bytes: tools.gpu.process_bytes(),
+        hard_limit: true,
+        unified: tools.gpu.integrated(),
+        violations,
+    };
+    ForgeError::Budget { reason, device: Box::new(device) }
 }
 
 fn calibration_notes(told: &Told) -> Vec<String> {

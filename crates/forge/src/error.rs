@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use prony_types::FailureKind;
+use prony_types::{DeviceUse, FailureKind};
 
 /// Why there is no artifact.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,14 @@ pub enum ForgeError {
     /// The memory of host or device does not suffice.
     #[error("{0}")]
     Memory(String),
+    /// The limit on the device's memory does not suffice.
+    #[error("{reason}")]
+    Budget {
+        /// What was refused, and what failed because of it.
+        reason: String,
+        /// What was used, and each request that went beyond the limit.
+        device: Box<DeviceUse>,
+    },
     /// The build itself failed.
     #[error("{0}")]
     Build(String),
@@ -43,7 +51,16 @@ impl ForgeError {
             ForgeError::Unsupported(_) => FailureKind::Unsupported,
             ForgeError::Model(_) => FailureKind::Model,
             ForgeError::Calibration(_) => FailureKind::Input,
+            ForgeError::Budget { .. } => FailureKind::Budget,
             ForgeError::Cache { .. } | ForgeError::Memory(_) | ForgeError::Build(_) => FailureKind::Runtime,
+        }
+    }
+
+    /// The device's memory as it was, where that is the reason.
+    pub fn device_use(&self) -> Option<&DeviceUse> {
+        match self {
+            ForgeError::Budget { device, .. } => Some(device),
+            _ => None,
         }
     }
 

@@ -20,9 +20,13 @@ fn precision_failed(cells: &[CellRecord], precision: Precision) -> bool {
     let of_precision = || cells.iter().filter(|cell| cell.precision.requested == precision);
     let completed = |cell: &CellRecord| {
         let mut same = of_precision().filter(|other| other.model.name == cell.model.name);
-        same.any(|other| other.status == CellStatus::Completed)
+        same.any(|other| other.status == CellStatus::Completed || over_budget(other))
     };
     of_precision().any(|cell| !completed(cell))
+}
+
+fn over_budget(cell: &CellRecord) -> bool {
+    cell.verdict == Some(Verdict::OverBudget)
 }
 
 fn of_cells(cells: &[CellRecord], specs: &[CellSpec], gates: &[Gate], strict: bool, interrupted: bool) -> ExitCode {
@@ -33,7 +37,9 @@ fn of_cells(cells: &[CellRecord], specs: &[CellSpec], gates: &[Gate], strict: bo
     let failed = |cell: &CellRecord| match cell.status {
         CellStatus::Completed => strict && cell.verdict != Some(Verdict::Valid),
         CellStatus::Skipped => strict || named(&cell.id),
-        CellStatus::Failed | CellStatus::Pending | CellStatus::Interrupted => true,
+        // What a limit ended has gone beyond it: that is the limit's business, below.
+        CellStatus::Failed => !over_budget(cell),
+        CellStatus::Pending | CellStatus::Interrupted => true,
     };
     let missing = specs.iter().any(|s| !cells.iter().any(|c| c.id == s.id));
     if missing || cells.iter().any(failed) {
@@ -133,5 +139,15 @@ mod tests {
         assert!(precision_failed(&[fp32.clone(), in_fp16(CellStatus::Skipped)], Precision::Fp16));
         assert!(!precision_failed(&[in_fp16(CellStatus::Completed), in_fp16(CellStatus::Skipped)], Precision::Fp16));
         assert!(!precision_failed(&[fp32], Precision::Fp16));
+    }
+
+    #[test]
+    fn a_cell_that_its_limit_ended_is_a_broken_limit_and_no_failure() {
+        let refused = with(CellStatus::Failed, Some(Verdict::OverBudget));
+        assert_eq!(of_cells(&[refused.clone()], &[spec("a", true)], &[], false, false), ExitCode::Gate);
+        assert!(!precision_failed(&[refused], Precision::Fp32));
+        let failed = with(CellStatus::Failed, None);
+        assert_eq!(of_cells(&[failed.clone()], &[spec("a", true)], &[], false, false), ExitCode::CellFailed);
+        assert!(precision_failed(&[failed], Precision::Fp32));
     }
 }

@@ -26,6 +26,10 @@ struct Inner {
     tried: Mutex<bool>,
 }
 
+/// Drivers of CUDA 12 run whatever 8.x was built for. With older ones it is tried out first, which loads the builder with
+/// all its kernels: ten seconds and gigabytes.
+const SUITS_EVERY_8: i32 = 12_000;
+
 impl Library {
     /// Opens a library and asks for its version. Nothing is created, so no driver is needed.
     pub fn open(path: &Path) -> Result<Library, Error> {
@@ -93,7 +97,7 @@ impl Library {
 
     /// Something that loads engines.
     pub fn runtime(&self, driver: &Driver, logger: &Logger) -> Result<Runtime, Error> {
-        if self.family() == Family::V8 && self.can_build() {
+        if self.family() == Family::V8 && self.can_build() && driver.version() < SUITS_EVERY_8 {
             self.try_builder(driver, logger)?;
         }
         Ok(Runtime::new(self.create(self.0.create_runtime, "runtime", driver, logger)?))
@@ -108,7 +112,7 @@ impl Library {
         Ok(Builder::new(self.create(create, "builder", driver, logger)?))
     }
 
-    /// In 8.x a runtime that cannot be made crashes where a builder is merely null, so a builder is made first, once.
+    /// In 8.x a runtime that cannot be made, because the driver is too old, crashes where a builder is merely null, so a builder is made first, once.
     fn try_builder(&self, driver: &Driver, logger: &Logger) -> Result<(), Error> {
         let mut tried = self.0.tried.lock().unwrap_or_else(PoisonError::into_inner);
         if !*tried {

@@ -451,7 +451,7 @@ impl Run {
                 cell.measured_s += seconds;
                 cell.rounds += 1;
             }
-            EventKind::Failed { kind, message } => {
+            EventKind::Failed { kind, message, .. } => {
                 cell.failure = Some(*kind);
                 // What came from `all` or a tier and turns out not to be possible here is no failure.
                 let impossible = *kind == FailureKind::Unsupported && !cell.spec.named;

@@ -41,7 +41,7 @@ fn ask(name: RuntimeName, path: &Path) -> EventKind {
 #[track_caller]
 fn refusal(name: RuntimeName, path: &Path) -> String {
     match ask(name, path) {
-        EventKind::Failed { kind: FailureKind::Unsupported, message } => message,
+        EventKind::Failed { kind: FailureKind::Unsupported, message, .. } => message,
         other => panic!("{other:?}"),
     }
 }

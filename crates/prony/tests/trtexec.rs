@@ -172,7 +172,7 @@ fn a_program_that_fails_ends_the_cell_with_its_own_words() {
     ] {
         let (_place, mut worker) = worker("8601", WITH_TRANSFERS, ending);
         worker.event();
-        let EventKind::Failed { kind, message } = worker.event() else { panic!("{ending}: no failure") };
+        let EventKind::Failed { kind, message, .. } = worker.event() else { panic!("{ending}: no failure") };
         assert_eq!(kind, FailureKind::Runtime);
         assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
         assert!(!worker.child.wait().unwrap().success());

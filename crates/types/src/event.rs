@@ -187,6 +187,9 @@ pub enum EventKind {
         kind: FailureKind,
         /// The thing, the reason, the next step.
         message: String,
+        /// Device memory as it was, where that is why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<DeviceUse>,
     },
 }
 
@@ -202,6 +205,8 @@ pub enum FailureKind {
     Head,
     /// The backend cannot do it here.
     Unsupported,
+    /// It went beyond a limit that was asked for.
+    Budget,
     /// The backend failed while running.
     Runtime,
     /// Prony's own.

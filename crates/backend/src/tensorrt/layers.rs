@@ -62,8 +62,10 @@ impl Tensor {
 
 /// Reads the inspector's JSON of a whole engine. Layers that only order others are left out.
 pub(super) fn parse(json: &str) -> Result<Vec<Layer>, String> {
+    // TensorRT joins the names of merged layers by a separator that JSON does not permit inside a string.
+    let permitted: String = json.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let document: Document =
-        serde_json::from_str(json).map_err(|e| format!("the engine's layer information cannot be read: {e}"))?;
+        serde_json::from_str(&permitted).map_err(|e| format!("the engine's layer information cannot be read: {e}"))?;
     Ok(document.layers.into_iter().filter_map(layer).collect())
 }
 

@@ -130,3 +130,13 @@ fn what_is_no_json_is_an_error() {
     assert!(parse("not json").unwrap_err().contains("cannot be read"));
     assert!(parse("{}").is_err());
 }
+
+/// As TensorRT 8.6.0 really writes them: the names of merged layers are joined by a control character.
+#[test]
+fn merged_layers_are_read_although_their_names_are_no_json() {
+    let json = "{\"Layers\": [{\n  \"Name\": \"PWN(PWN(/stem/Sigmoid), /stem/Mul)\",\n  \"LayerType\": \"PointWiseV2\",\n  \
+                \"Inputs\": [{\"Name\": \"x\", \"Format/Datatype\": \"Row major linear FP16 format\"}],\n  \
+                \"Metadata\": \"[ONNX Layer: /stem/Sigmoid]\u{1e}[ONNX Layer: /stem/Mul]\"\n}]}";
+    let layers = parse(json).unwrap();
+    assert_eq!((layers.len(), layers[0].dtype), (1, "fp16"));
+}

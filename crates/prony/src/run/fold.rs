@@ -3,8 +3,9 @@
 
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
-    ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EventKind, InputRecord,
-    MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample, SampleNote, Stage, Telemetry,
+    ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EventKind, FailureKind,
+    InputRecord, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample, SampleNote,
+    Stage, Telemetry, Verdict,
 };
 
 /// A cell in the making.
@@ -58,7 +59,6 @@ impl CellFold {
         match event {
             EventKind::Started { .. }
             | EventKind::RoundDone { .. }
-            | EventKind::Failed { .. }
             | EventKind::Discovered { .. }
             | EventKind::Referenced { .. }
             | EventKind::Inspected(_)
@@ -127,6 +127,14 @@ impl CellFold {
                     rebuilt_because: rebuilt_because.clone(),
                     notes: notes.clone(),
                 });
+            }
+            EventKind::Failed { kind, message, device } => {
+                if let (FailureKind::Budget, Some(device)) = (kind, device) {
+                    let limit = spec.provider.gpu_mem_limit_bytes;
+                    record.memory = memory(0, Some(device), limit, &MemoryRecord::default());
+                    record.verdict = Some(Verdict::OverBudget);
+                    record.verdict_reasons = vec![message.clone()];
+                }
             }
             EventKind::Finished { host_peak_bytes, device } => {
                 let limit = spec.provider.gpu_mem_limit_bytes.filter(|_| device.is_some());

@@ -52,7 +52,7 @@ impl Site<'_> {
                             let _ = worker.wait();
                             return Status::Made { artifact, build_ms, rebuilt_because, notes };
                         }
-                        EventKind::Failed { kind: FailureKind::Unsupported, message } => {
+                        EventKind::Failed { kind: FailureKind::Unsupported, message, .. } => {
                             return Status::Skipped(message);
                         }
                         EventKind::Failed { message, .. } => return Status::Failed(message),
