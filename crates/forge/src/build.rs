@@ -68,6 +68,8 @@ pub(crate) fn build(order: Order, tools: &Tools) -> Result<Built, ForgeError> {
     let outcome = try_build(order, tools, &told);
     let told = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match outcome {
+        // TensorRT takes an error for the end of the data and builds on what it has; that is not what was asked for.
+        Ok(_) if told.problem.is_some() => Err(ForgeError::Calibration(told.problem.unwrap_or_default())),
         Ok(mut built) => {
             built.notes.extend(calibration_notes(&told));
             built.notes.extend(refusal_note(&tools.budget));
@@ -284,8 +286,10 @@ fn configure(
         },
         (None, false) => {}
     }
-    if spec.low_memory || spec.tactic_sources == TacticSources::None {
-        config.set_tactic_sources(own_tactics(version))?;
+    let own_only = spec.low_memory || spec.tactic_sources == TacticSources::None;
+    if own_only && !config.set_tactic_sources(own_tactics(version))? {
+        let what = "to leave external tactics out (--tactic-sources none)".to_owned();
+        return Err(Error::Refused { what, log: Vec::new() });
     }
     Ok(())
 }

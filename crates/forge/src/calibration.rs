@@ -132,6 +132,12 @@ impl Calibration for Calibrate {
     }
 
     fn write_cache(&mut self, ranges: &[u8]) {
+        let mut whole = true;
+        self.told(|told| whole = told.problem.is_none());
+        if !whole {
+            // Ranges of a part of the data must not be taken for those of all of it next time.
+            return;
+        }
         let file = [sha256_hex(ranges).as_bytes(), b"\n", ranges].concat();
         if let Err(error) = write_atomic(&self.cache, &file) {
             tracing::warn!("the calibration cache {} was not written: {error}", self.cache.display());

@@ -16,6 +16,11 @@ pub fn not_in_precision(precision: Precision, layers: &LayersRecord) -> Option<S
     none.then(|| format!("no layer of the {wanted} engine computes in {wanted}: {layers}"))
 }
 
+/// Whether layers were counted and none of them tells what it computes in.
+pub(crate) fn tells_nothing(layers: &LayersRecord) -> bool {
+    layers.layers > 0 && layers.by_type.iter().all(|share| share.dtype == "unknown")
+}
+
 /// The same samples by trtexec's definitions. It keeps two calls in flight, so the samples are those of the throughput
 /// phase; `calls_per_s` is their rate.
 pub fn equivalents(samples: &[Sample], calls_per_s: Option<f64>) -> Vec<Equivalent> {
@@ -66,7 +71,10 @@ pub fn mark_slow_int8(cells: &mut [CellRecord]) {
         }
     }
     for (index, reason) in reasons {
-        cells[index].verdict_reasons.push(reason);
+        // A cell that was kept from an earlier sitting has it already.
+        if !cells[index].verdict_reasons.contains(&reason) {
+            cells[index].verdict_reasons.push(reason);
+        }
     }
 }
 

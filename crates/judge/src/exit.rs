@@ -144,10 +144,13 @@ mod tests {
     #[test]
     fn a_cell_that_its_limit_ended_is_a_broken_limit_and_no_failure() {
         let refused = with(CellStatus::Failed, Some(Verdict::OverBudget));
-        assert_eq!(of_cells(&[refused.clone()], &[spec("a", true)], &[], false, false), ExitCode::Gate);
+        assert_eq!(of_cells(std::slice::from_ref(&refused), &[spec("a", true)], &[], false, false), ExitCode::Gate);
         assert!(!precision_failed(&[refused], Precision::Fp32));
         let failed = with(CellStatus::Failed, None);
-        assert_eq!(of_cells(&[failed.clone()], &[spec("a", true)], &[], false, false), ExitCode::CellFailed);
+        assert_eq!(
+            of_cells(std::slice::from_ref(&failed), &[spec("a", true)], &[], false, false),
+            ExitCode::CellFailed
+        );
         assert!(precision_failed(&[failed], Precision::Fp32));
     }
 }

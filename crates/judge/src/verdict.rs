@@ -8,7 +8,7 @@ use prony_types::{
     StageStats, Telemetry, Verdict,
 };
 
-use crate::engine::not_in_precision;
+use crate::engine::{not_in_precision, tells_nothing};
 use crate::stats::{P90_NEEDS, relative_half_width};
 use crate::stopping::TARGET_HALF_WIDTH;
 use crate::telemetry::{clock_change, throttle_events, watches_clocks};
@@ -196,6 +196,12 @@ fn placement(evidence: &Evidence<'_>, findings: &mut Findings) {
 fn layers(evidence: &Evidence<'_>, findings: &mut Findings) {
     if let Some(problem) = evidence.layers_problem {
         findings.push((Verdict::Unknown, format!("what the layers compute in could not be found out: {problem}")));
+    }
+    let proved = !matches!(evidence.precision, Precision::Native);
+    if evidence.layers.is_some_and(tells_nothing) && proved {
+        let reason = "the engine does not tell what its layers compute in (built without detailed profiling), so its \
+                      precision is not proved";
+        findings.push((Verdict::Unknown, reason.into()));
     }
     if let Some(reason) = evidence.layers.and_then(|layers| not_in_precision(evidence.precision, layers)) {
         findings.push((Verdict::FellBack, reason));

@@ -77,7 +77,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     let choice = options.tier.map(Choice::of);
     let budget = budget(&options, choice.as_ref())?;
     let (backends, backends_named) = backends(options.backends.as_deref(), choice.as_ref())?;
-    let provider = provider::provider(&options, &backends, machine.cache.as_deref())?;
+    let provider = provider::provider(&options, &readers(&options, &backends), machine.cache.as_deref())?;
     let name = options.name.clone().unwrap_or_else(|| "bench".to_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
@@ -156,6 +156,14 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     let plan = Plan { name, cells, input, post, budget, named_precisions, reference, strict: options.strict };
     let out = options.out.unwrap_or_else(|| "runs".into());
     Ok(Resolved { plan, fates, notes, out, redact: options.redact })
+}
+
+/// The backends that options may be about: an engine brings its own where none was named.
+fn readers(options: &BenchOptions, backends: &[BackendName]) -> Vec<BackendName> {
+    let by_default = options.backends.is_none() && options.tier.is_none();
+    let is_engine = |name: &String| ModelSource::File(name.into()).is_engine();
+    let own = (by_default && options.models.iter().any(is_engine)).then_some(BackendName::Tensorrt);
+    backends.iter().copied().chain(own).collect()
 }
 
 /// Backends and precisions that some model can run here in, counted.

@@ -415,6 +415,10 @@ impl Run {
             self.progress.say("stopping; what was measured is kept (Ctrl-C again kills)");
             self.cells.iter().filter_map(|cell| cell.worker.as_ref()).for_each(Worker::ask_to_stop);
         }
+        // A builder cannot be asked; there is nothing measured yet that could be lost.
+        if self.interrupt.asked() && self.cells[index].doing == Doing::Building {
+            self.give_up(index, CellStatus::Interrupted, "interrupted while the engine was made".to_owned());
+        }
     }
 
     fn give_up(&mut self, index: usize, status: CellStatus, reason: String) {
@@ -429,6 +433,9 @@ impl Run {
         cell.alive = Instant::now();
         self.files.log_event(event);
         tracing::debug!("{}: {:?}", event.cell, event.kind);
+        if matches!(event.kind, EventKind::Started { .. }) {
+            cell.fold.begun_ns = event.t_ns;
+        }
         cell.fold.apply(&cell.spec, &event.kind);
         match &event.kind {
             EventKind::Cold { total_ms, .. } => {

@@ -43,8 +43,18 @@ impl Site {
     }
 
     fn build(&self, args: &[&str]) -> Command {
-        let model = self.path("tiny.onnx");
-        let mut command = self.prony(&[&["build", model.to_str().unwrap()], args].concat());
+        self.on_model("build", self.path("tiny.onnx").to_str().unwrap(), args)
+    }
+
+    /// A bench of a built-in model on TensorRT alone, its run folder here.
+    fn bench(&self, args: &[&str]) -> Command {
+        let runs = self.path("runs");
+        let own = ["--backends", "tensorrt", "--duration", "0.2", "--warmup", "0.05", "--out", runs.to_str().unwrap()];
+        self.on_model("bench", "builtin-rgb", &[&own, args].concat())
+    }
+
+    fn on_model(&self, verb: &str, model: &str, args: &[&str]) -> Command {
+        let mut command = self.prony(&[&[verb, model], args].concat());
         for (name, path) in [
             ("nvinfer", self.standin.library()),
             ("nvonnxparser", self.standin.parser()),
@@ -165,7 +175,7 @@ fn a_node_that_is_not_understood_is_named() {
     let model = Model::detector().node("/odd", "Odd", "mine");
     fs::write(site.path("tiny.onnx"), model.bytes()).unwrap();
     let output = site.build(&[]).output().unwrap();
-    expect_code(&output, 1);
+    expect_code(&output, 2);
     let text = stdout(&output);
     assert!(text.contains("tiny: failed: tiny: the ONNX parser refused the model") && text.contains("/odd"), "{text}");
     assert_eq!(site.standin.complaints(), [""; 0]);
@@ -180,7 +190,7 @@ fn failures_of_build_and_memory_are_named_and_nothing_is_kept() {
     assert!(stdout(&output).contains("TensorRT refused to build the engine"), "{}", stdout(&output));
     site.standin.set("build", "");
     let limited = site.build(&["--gpu-mem-limit", "1MB", "--workspace", "8MB"]).output().unwrap();
-    expect_code(&limited, 1);
+    expect_code(&limited, 3);
     let text = stdout(&limited);
     assert!(text.contains("GPU memory: 8388608 bytes were asked for where 0 of 1048576 are held"), "{text}");
     assert!(text.contains("(--gpu-mem-limit)"), "{text}");
@@ -354,4 +364,65 @@ fn a_build_that_would_run_out_of_memory_is_ended_with_advice() {
         let engine = &site.built(&[])[0];
         assert_eq!((&engine["status"], &engine["from_cache"]), (&"completed".into(), &false.into()));
     }
+}
+
+/// The record of the newest run.
+fn record(site: &Site) -> Value {
+    let runs = site.path("runs");
+    let newest = names(&runs).into_iter().max().unwrap();
+    serde_json::from_str(&fs::read_to_string(runs.join(newest).join("report.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_bench_builds_its_engine_runs_it_and_finds_it_the_next_time() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    for from_cache in [false, true] {
+        // The stand-in doubles its input, which no model does: that is seen, and told by the exit code.
+        expect_code(&site.bench(&["--quiet"]).output().unwrap(), 3);
+        let record = record(&site);
+        let cell = &record["cells"][0];
+        assert_eq!(
+            (&cell["id"], &cell["status"]),
+            (&"builtin-rgb:tensorrt:fp32".into(), &"completed".into()),
+            "{cell}"
+        );
+        assert_eq!(cell["verdict"], "wrong-output");
+        assert_eq!(cell["artifact"]["from_cache"], from_cache);
+        assert!(cell["build_ms"].as_f64().unwrap() > 0.0 && cell["layers"]["layers"].as_u64().unwrap() > 0, "{cell}");
+        for stage in ["preprocess", "h2d", "inference", "d2h", "postprocess", "total"] {
+            assert!(cell["latency_ms"][stage]["p50"].as_f64().is_some(), "{stage}");
+        }
+        let settings = cell["backend"]["settings"].to_string();
+        assert!(settings.contains("CUDA graph: captured"), "{settings}");
+        assert_eq!(cell["equivalents"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn an_interrupt_while_a_bench_makes_its_engine_is_heard_at_once() {
+    let Some(site) = Site::new("8.6.1") else { return };
+    site.standin.set("build", "hang");
+    let child = site.bench(&[]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
+    let child = child.unwrap();
+    support::until("the build to begin", || {
+        site.standin.journal().iter().any(|line| line == "+ INetworkDefinition").then_some(())
+    });
+    let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    expect_code(&output, 130);
+    let cell = &record(&site)["cells"][0];
+    assert_eq!(cell["reason"], "interrupted while the engine was made");
+}
+
+#[test]
+fn a_limit_that_ends_a_cell_is_a_broken_limit() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let output = site.bench(&["--gpu-mem-limit", "100KB", "--quiet"]).output().unwrap();
+    expect_code(&output, 3);
+    let record = record(&site);
+    let cell = &record["cells"][0];
+    assert_eq!((&cell["status"], &cell["verdict"]), (&"failed".into(), &"over-budget".into()), "{cell}");
+    assert!(!cell["memory"]["violations"].as_array().unwrap().is_empty(), "{cell}");
+    assert_eq!(record["memory_safety"]["all_within_limit"], false);
 }

@@ -460,7 +460,7 @@ mod tests {
         let error = "nosuch".parse::<BackendName>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown backend `nosuch`; known: rten, ort-cpu, ort-cuda, ort-tensorrt, ort-openvino, openvino"
+            "unknown backend `nosuch`; known: rten, ort-cpu, ort-cuda, ort-tensorrt, ort-openvino, openvino, tensorrt, trtexec"
         );
         assert_eq!("int8".parse::<Precision>(), Ok(Precision::Int8));
     }

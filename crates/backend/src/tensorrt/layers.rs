@@ -134,6 +134,8 @@ pub(super) fn record(layers: &[Layer], times: &[(String, f32)], calls: usize) ->
     slowest.truncate(SLOWEST);
     let mut by_type: Vec<LayerShare> = by_type
         .into_iter()
+        // A name that the profiler knows and the inspector does not, and that took no time, is nothing to count.
+        .filter(|&(_, (layers, ms))| layers > 0 || ms > 0.0)
         .map(|(dtype, (layers, ms))| LayerShare { dtype: dtype.to_owned(), layers, time: share(ms) })
         .collect();
     let time = |share: &LayerShare| share.time.unwrap_or(0.0);

@@ -72,7 +72,7 @@ impl Plan {
 
     fn in_file(model: &ModelFile, file: Bytes) -> Result<Plan, BackendError> {
         let Some(engine) = &model.engine else {
-            return Err(unsupported("runs engines, and no engine was built from this model; run `prony build`".into()));
+            return Err(unsupported("runs engines, and no engine was built from this model; `prony bench --backends tensorrt` builds one and measures it".into()));
         };
         Ok(Plan { file, start: engine.header_bytes, built: engine.identity() })
     }
@@ -167,15 +167,23 @@ fn explain(error: &Error) -> String {
     text
 }
 
-/// A failure, put down to memory where memory was refused.
-pub(super) fn refusal(gpu: &Gpu, budget: &Budget, reason: String) -> BackendError {
+/// An engine that TensorRT does not take, put down to memory where memory was refused.
+fn refusal(gpu: &Gpu, budget: &Budget, reason: String) -> BackendError {
+    match trouble(gpu, budget, reason) {
+        BackendError::Run { backend, reason } => BackendError::Load { backend, reason },
+        memory => memory,
+    }
+}
+
+/// A failure of something that runs, put down to memory where memory was refused.
+pub(super) fn trouble(gpu: &Gpu, budget: &Budget, reason: String) -> BackendError {
     match budget.last_refusal() {
         Some(why) => {
             // Where it was our own buffer that was refused, the two are the same.
             let reason = if reason == why { why } else { format!("{why}; {reason}") };
             BackendError::Memory { backend: NAME, reason, device: Box::new(usage(gpu, budget)) }
         }
-        None => BackendError::Load { backend: NAME, reason },
+        None => BackendError::Run { backend: NAME, reason },
     }
 }
 

@@ -12,7 +12,7 @@ use prony_types::{BackendRecord, DType, DeviceUse, Precision, TensorData, Tensor
 use super::growing::Growing;
 use super::inspect::profiles;
 use super::io::{self, Wish};
-use super::load::{Loaded, refusal, usage};
+use super::load::{Loaded, trouble, usage};
 use super::{NAME, layers};
 use crate::buffer::{Raw, Widened, element_bytes};
 use crate::gpu::{Budget, DeviceMemory, Gpu, Graph, Marks, Pinned, Stream, Wait};
@@ -118,7 +118,7 @@ impl TrtSession {
     /// Makes contexts and buffers, runs the engine once, and records it.
     pub(super) fn new(loaded: Loaded, setup: &Setup<'_>) -> Result<TrtSession, BackendError> {
         let Loaded { engine, gpu, budget, library, here, notes } = loaded;
-        let blame = |reason: String| refusal(&gpu, &budget, reason);
+        let blame = |reason: String| trouble(&gpu, &budget, reason);
         let failed = |error: Error| blame(error.to_string());
         let tensors = engine.io().map_err(failed)?;
         tensors.iter().try_for_each(io::check)?;
@@ -139,7 +139,7 @@ impl TrtSession {
         let outputs = outputs.collect::<Result<Vec<_>, _>>().map_err(blame)?;
         let slot = |_| Slot::new(&gpu, &budget, &inputs, &outputs, setup.wait);
         let slots = (0..setup.slots).map(slot).collect::<Result<Vec<_>, _>>().map_err(blame)?;
-        let told = engine.inspector().and_then(|inspector| inspector.engine_json()).map_err(|e| e.to_string());
+        let told = layers_of(&engine, &context).map_err(|error| error.to_string());
         let mut session = TrtSession {
             slots,
             context,
@@ -162,7 +162,7 @@ impl TrtSession {
             budget,
             gpu,
         };
-        let graph = session.warm_up(setup).map_err(|reason| refusal(&session.gpu, &session.budget, reason))?;
+        let graph = session.warm_up(setup).map_err(|reason| trouble(&session.gpu, &session.budget, reason))?;
         session.record.settings = session.settings(setup, profile, notes, graph);
         Ok(session)
     }
@@ -225,7 +225,7 @@ impl TrtSession {
 
     /// The inspector's word on every layer.
     pub(super) fn layers(&self) -> Result<String, String> {
-        self.engine.inspector().and_then(|inspector| inspector.engine_json()).map_err(|error| error.to_string())
+        layers_of(&self.engine, &self.context).map_err(|error| error.to_string())
     }
 
     /// Tells the context where a slot's tensors are, unless it knows.
@@ -297,9 +297,15 @@ impl TrtSession {
     }
 
     fn failed(&self, reason: &str) -> BackendError {
-        let refused = self.budget.last_refusal().map(|why| format!(" (GPU memory: {why})")).unwrap_or_default();
-        BackendError::Run { backend: NAME, reason: format!("{}{refused}", reason.replace('\n', " ")) }
+        trouble(&self.gpu, &self.budget, reason.replace('\n', " "))
     }
+}
+
+/// The inspector's word on every layer. With free shapes it knows the formats of a context alone.
+fn layers_of(engine: &Engine, context: &Context) -> Result<String, prony_nvinfer::Error> {
+    let mut inspector = engine.inspector()?;
+    inspector.set_context(context)?;
+    inspector.engine_json()
 }
 
 fn choose_profile(context: &mut Context, profile: usize, stream: &Stream) -> Result<(), String> {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prony_backend::ModelFile;
 
@@ -72,7 +72,7 @@ impl Program {
     ) -> Result<Program, String> {
         let mut command = Command::new(path);
         command.arg("--help");
-        let (help, ..) = watched(&mut command, &folder.join("trtexec.log"), watch)?.ok_or("stopped")?;
+        let (help, ..) = watched(&mut command, &folder.join("trtexec.log"), watch, Duration::ZERO)?.ok_or("stopped")?;
         let version = Version::in_banner(&help.text)
             .ok_or_else(|| format!("{} does not say which trtexec it is ({})", path.display(), ended(help.status)))?;
         let generation = version.generation()?;
@@ -129,8 +129,9 @@ impl Program {
         let _ = fs::remove_file(&file);
         let mut command = Command::new(&self.path);
         command.args(self.arguments(asked));
+        let patience = Duration::from_secs_f64(asked.seconds + f64::from(asked.warm_up_ms) / 1e3);
         let begun = now_ns();
-        let Some((end, peak_bytes)) = watched(&mut command, &self.folder.join("trtexec.log"), watch)? else {
+        let Some((end, peak_bytes)) = watched(&mut command, &self.folder.join("trtexec.log"), watch, patience)? else {
             return Ok(None);
         };
         let ended_ns = now_ns();
@@ -168,7 +169,12 @@ struct End {
 
 /// Runs a command to its end with its output at the end of a log. It is alive as long as the log grows; what is silent for
 /// too long is for the parent to end. `None` where it was stopped.
-fn watched(command: &mut Command, log: &Path, watch: &dyn Watch) -> Result<Option<(End, u64)>, String> {
+fn watched(
+    command: &mut Command,
+    log: &Path,
+    watch: &dyn Watch,
+    patience: Duration,
+) -> Result<Option<(End, u64)>, String> {
     let cannot = |error: io::Error| format!("cannot write {}: {error}", log.display());
     let file = File::options().create(true).append(true).open(log).map_err(cannot)?;
     let from = file.metadata().map_err(cannot)?.len();
@@ -176,11 +182,12 @@ fn watched(command: &mut Command, log: &Path, watch: &dyn Watch) -> Result<Optio
     let name = command.get_program().to_string_lossy().into_owned();
     let child = command.stdin(Stdio::null()).stdout(file).stderr(both).spawn();
     let mut child = Guarded(child.map_err(|error| format!("{name} cannot be run: {error}"))?);
-    let (mut seen, mut peak_bytes) = (from, 0);
+    let (mut seen, mut peak_bytes, begun) = (from, 0, Instant::now());
     loop {
         let ended = child.0.try_wait().map_err(|error| format!("{name} cannot be waited for: {error}"))?;
         let length = fs::metadata(log).map_or(seen, |metadata| metadata.len());
-        if length > seen {
+        // It says nothing while it measures, however long it was told to.
+        if length > seen || begun.elapsed() < patience {
             seen = length;
             watch.alive();
         }

@@ -50,6 +50,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let (environment, found) = with_sign_of_life("looking at this machine", look)?;
     let cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache"));
     let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
+    let own_home = options.home.clone();
     let artifact_cache = cache.as_deref().map(artifacts);
     let resolved = match &earlier {
         Some((_, record)) => resumed(record, &args.options, &environment, &found)?,
@@ -73,7 +74,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Some((folder, _)) => RunFolder::open(folder.path())?,
         None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
     };
-    let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path()));
+    let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref()));
     let (id, log) = (folder.id(), folder.file("run.log"));
     let files = Files::new(folder, redactor.clone())?;
     start_log(&log, args.verbose, redactor)?;
@@ -166,8 +167,11 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
     let count = resolved.plan.cells.len();
     let cells = if count == 1 { "cell" } else { "cells" };
     let left = count.saturating_sub(resolved.fates.len() + kept) as f64;
-    let time =
-        estimate_s(&resolved.plan.budget).map(|s| format!(", about {}", short_time(s * left))).unwrap_or_default();
+    let builds = resolved.plan.cells.iter().any(|cell| cell.engine.is_some() && !resolved.fates.contains_key(&cell.id));
+    let beside = if builds { " beside building engines" } else { "" };
+    let time = estimate_s(&resolved.plan.budget)
+        .map(|s| format!(", about {}{beside}", short_time(s * left)))
+        .unwrap_or_default();
     eprintln!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
     resolved.notes.iter().for_each(|note| eprintln!("  {note}"));
 }
@@ -199,6 +203,7 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
                     "id": cell.id,
                     "would": if is_kept { "keep" } else { fate.map_or("run", |fate| fate.status.name()) },
                     "reason": fate.map(|fate| &fate.reason),
+                    "builds": fate.is_none() && !is_kept && cell.engine.is_some(),
                     "estimated_s": if fate.is_none() && !is_kept { seconds } else { None },
                 })
             })
@@ -225,7 +230,8 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
             None => {
                 count += 1.0;
                 let size = cell.imgsz.map(|[h, w]| format!("{h}x{w}")).unwrap_or_else(|| "as declared".into());
-                writeln!(out, "{}  would run: input {size}, batch {}, {}", cell.id, cell.batch, about(seconds))?;
+                let build = if cell.engine.is_some() { ", after its engine is built or found" } else { "" };
+                writeln!(out, "{}  would run: input {size}, batch {}, {}{build}", cell.id, cell.batch, about(seconds))?;
             }
         }
     }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_types::{
-    ArtifactSpec, BackendName, ExitCode, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec, Precision,
-    PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
+    ArtifactSpec, BackendName, ExitCode, FailureKind, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec,
+    Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
 };
 
 use self::outcome::{Outcome, Status, show};
@@ -74,7 +74,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         if let (Status::Made { artifact, .. }, Some(out)) = (&outcome.status, &args.out) {
             match copy(artifact, out, &spec.name, precision) {
                 Ok(path) => outcome.copied_to = Some(path),
-                Err(error) => outcome.status = Status::Failed(format!("{error:#}")),
+                Err(error) => outcome.status = Status::Failed(FailureKind::Internal, format!("{error:#}")),
             }
         }
         outcomes.push(outcome);
@@ -82,14 +82,11 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     // Before the table: what was changed is back when the result is there.
     prepared.into_iter().flat_map(PreparedSystem::end).for_each(|problem| say(&problem));
     show(&spec, &outcomes, args.json)?;
-    Ok(if interrupt.asked() {
+    if interrupt.asked() {
         say("interrupted; the build under way was killed, the cache is whole");
-        ExitCode::Interrupted
-    } else if outcomes.iter().all(|outcome| matches!(outcome.status, Status::Made { .. })) {
-        ExitCode::Ok
-    } else {
-        ExitCode::CellFailed
-    })
+        return Ok(ExitCode::Interrupted);
+    }
+    Ok(outcome::code(&outcomes))
 }
 
 /// Each once, in the order in which they were named.

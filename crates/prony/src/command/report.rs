@@ -15,7 +15,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let folder =
         if args.run.is_dir() { args.run.clone() } else { args.run.parent().unwrap_or(Path::new("")).to_owned() };
     if args.redact {
-        Redactor::new(&record.plan, &folder).record(&mut record);
+        Redactor::new(&record.plan, &folder, None).record(&mut record);
     }
     for (name, bytes) in render(&record, &folder, args.format)? {
         let to_stdout = matches!(args.format, ReportFormat::Text | ReportFormat::Json);

@@ -152,6 +152,14 @@ impl Matrix<'_> {
             let own = EngineArgs { calibration: Some(images.to_owned()), ..self.engine.clone() };
             engine.calibration = own.spec(cell.precision, builtin).map_err(input)?.calibration;
         }
+        let quantises = prony_backend::precision_of(info) == Precision::Int8;
+        if cell.precision == Precision::Int8 && engine.calibration.is_none() && !quantises {
+            return Err(Problem::Precision(format!(
+                "{}: int8 needs ranges: give --calibration with images or tensors like those it will see, --source with \
+                 images, or a graph with Q/DQ nodes",
+                cell.backend
+            )));
+        }
         if let (None, Some(limit)) = (engine.workspace_bytes, self.provider.gpu_mem_limit_bytes) {
             engine.workspace_bytes = Some(limit / 2);
         }

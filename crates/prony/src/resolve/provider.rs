@@ -26,7 +26,7 @@ pub(super) fn provider(
     let readers: [(bool, &str, &[BackendName]); 8] = [
         (gpu_limit, "--gpu-mem-limit", &[OrtCuda, OrtTensorrt, Tensorrt]),
         (!options.engine.is_default(), "an option of engines", &[Tensorrt, Trtexec]),
-        (options.force, "--force", &[Tensorrt, Trtexec]),
+        (options.force, "--force", &[Tensorrt]),
         (options.blocking_wait, "--blocking-wait", &[Tensorrt]),
         (options.cuda_arena.is_some(), "--cuda-arena", &[OrtCuda]),
         (trt, "--trt-*", &[OrtTensorrt]),
@@ -62,7 +62,7 @@ pub(super) fn provider(
         trt_timing_cache: options.trt_timing_cache.clone().or(own_cache),
         trt_profile,
         trt_int8_table: options.trt_int8_table.clone(),
-        trt_plugins: options.engine.plugin.clone(),
+        trt_plugins: options.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
         force_engine: options.force,
         blocking_wait: options.blocking_wait,
         openvino_device: options.openvino_device.clone(),

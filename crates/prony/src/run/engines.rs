@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use prony_types::{BuildProgress, CellStatus, EventKind, Job, PrepareJob, WORKER_PROTOCOL};
+use prony_types::{BackendName, BuildProgress, CellStatus, EventKind, Job, PrepareJob, WORKER_PROTOCOL};
 
 use super::cell::Doing;
 use super::progress::short_time;
@@ -37,7 +37,9 @@ impl Run {
         let cell = &mut self.cells[index];
         let missing = |what: &str| anyhow::anyhow!("{what}");
         let engine = cell.spec.engine.clone().ok_or_else(|| missing("no engine was planned"))?;
-        let runtime = cell.spec.builder.clone().or_else(|| cell.spec.runtime.clone());
+        // trtexec is a program: what builds for it is always named apart.
+        let own = cell.spec.runtime.clone().filter(|_| cell.spec.backend != BackendName::Trtexec);
+        let runtime = cell.spec.builder.clone().or(own);
         let runtime = runtime.ok_or_else(|| missing("there is no TensorRT to build it with"))?;
         let cache = self.artifact_cache.clone().unwrap_or_else(|| self.files.path().join("artifacts"));
         let folder = self.files.cell_dir(&cell.fold.record.slug)?;

@@ -91,9 +91,13 @@ impl Files {
 
     /// A cell has ended and writes its log no more.
     pub(super) fn close_cell(&self, slug: &str) {
-        let log = self.cell_log(slug);
-        if let Some(Err(error)) = self.redactor.as_ref().map(|redactor| redactor.text_file(&log)) {
-            tracing::error!("{error:#}");
+        let Some(redactor) = &self.redactor else { return };
+        let files = std::fs::read_dir(self.folder.file("cells").join(slug)).into_iter().flatten().flatten();
+        let logs = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|ending| ending == "log"));
+        for log in logs {
+            if let Err(error) = redactor.text_file(&log) {
+                tracing::error!("{error:#}");
+            }
         }
     }
 

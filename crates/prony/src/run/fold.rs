@@ -18,6 +18,8 @@ pub(crate) struct CellFold {
     check: Option<OutputCheck>,
     placement_problem: Option<String>,
     layers_problem: Option<String>,
+    /// When the worker at hand began.
+    pub(crate) begun_ns: u64,
     settled: bool,
     pub(crate) lost: u64,
 }
@@ -32,6 +34,7 @@ impl CellFold {
             check: None,
             placement_problem: None,
             layers_problem: None,
+            begun_ns: 0,
             settled: true,
             lost: 0,
         }
@@ -48,6 +51,7 @@ impl CellFold {
             check: None,
             placement_problem: None,
             layers_problem: None,
+            begun_ns: 0,
             settled: true,
             lost: 0,
         }
@@ -131,7 +135,7 @@ impl CellFold {
             EventKind::Failed { kind, message, device } => {
                 if let (FailureKind::Budget, Some(device)) = (kind, device) {
                     let limit = spec.provider.gpu_mem_limit_bytes;
-                    record.memory = memory(0, Some(device), limit, &MemoryRecord::default());
+                    record.memory = memory(0, Some(device), limit, &MemoryRecord::default(), self.begun_ns);
                     record.verdict = Some(Verdict::OverBudget);
                     record.verdict_reasons = vec![message.clone()];
                 }
@@ -139,7 +143,7 @@ impl CellFold {
             EventKind::Finished { host_peak_bytes, device } => {
                 let limit = spec.provider.gpu_mem_limit_bytes.filter(|_| device.is_some());
                 let at_load = std::mem::take(&mut record.memory);
-                record.memory = memory(*host_peak_bytes, device.as_ref(), limit, &at_load);
+                record.memory = memory(*host_peak_bytes, device.as_ref(), limit, &at_load, self.begun_ns);
             }
         }
     }
@@ -257,6 +261,7 @@ fn memory(
     device: Option<&DeviceUse>,
     limit_bytes: Option<u64>,
     at_load: &MemoryRecord,
+    begun_ns: u64,
 ) -> MemoryRecord {
     let taken = device.and_then(|device| device.taken_bytes);
     let allocator = device.and_then(|device| device.allocator_peak_bytes);
@@ -268,7 +273,8 @@ fn memory(
     });
     let refused = device.iter().flat_map(|device| &device.violations).map(|violation| {
         let (asked, held) = (mib(violation.asked_bytes), mib(violation.held_bytes));
-        format!("{asked:.1} MiB were asked for while {held:.1} MiB were held, at {:.3} s", violation.t_ns as f64 / 1e9)
+        let since = violation.t_ns.saturating_sub(begun_ns) as f64 / 1e9;
+        format!("{asked:.1} MiB were asked for while {held:.1} MiB were held, {since:.1} s after the worker began")
     });
     let violations: Vec<String> = over.into_iter().chain(refused).collect();
     MemoryRecord {

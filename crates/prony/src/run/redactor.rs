@@ -18,7 +18,7 @@ pub(crate) struct Redactor {
 
 impl Redactor {
     /// Everything private about a plan on this machine.
-    pub(crate) fn new(plan: &Plan, out: &Path) -> Redactor {
+    pub(crate) fn new(plan: &Plan, out: &Path, home: Option<&Path>) -> Redactor {
         let mut folders: Vec<PathBuf> = Vec::new();
         let mut add = |path: &Path| folders.extend(std::path::absolute(path).ok());
         add(out);
@@ -28,21 +28,29 @@ impl Redactor {
             SourceSpec::Dir(path) | SourceSpec::Tensor(path) => add(path),
             SourceSpec::Scenes => {}
         }
-        crate::runtime::home::folder(None).iter().for_each(|home| add(home));
+        crate::runtime::home::folder(home).iter().for_each(|home| add(home));
         let models = plan.cells.iter().map(|cell| &cell.model).chain(&plan.reference.model);
         for model in models {
             if let ModelSource::File(path) = &model.source {
                 path.parent().iter().for_each(|parent| add(parent));
             }
         }
-        let runtimes = plan.cells.iter().filter_map(|cell| cell.runtime.as_ref()).chain(&plan.reference.runtime);
-        for runtime in runtimes {
-            runtime.library.parent().iter().for_each(|parent| add(parent));
+        let own = plan.cells.iter().flat_map(|cell| cell.runtime.iter().chain(&cell.builder));
+        for runtime in own.chain(&plan.reference.runtime) {
+            let libraries = std::iter::once(&runtime.library).chain(runtime.companions.values());
+            libraries.filter_map(|library| library.parent()).for_each(&mut add);
             runtime.search.iter().for_each(|folder| add(folder));
+        }
+        let calibrations = plan.cells.iter().filter_map(|cell| cell.engine.as_ref()?.calibration.as_ref());
+        for calibration in calibrations {
+            if let SourceSpec::Dir(path) | SourceSpec::Tensor(path) = &calibration.source {
+                add(path);
+            }
         }
         for provider in plan.cells.iter().map(|cell| &cell.provider) {
             let caches = provider.trt_engine_cache.iter().chain(&provider.trt_timing_cache);
             caches.chain(&provider.trt_int8_table).for_each(|path| add(path));
+            provider.trt_plugins.iter().filter_map(|plugin| plugin.parent()).for_each(&mut add);
         }
         let mut needles: Vec<(String, String)> = Vec::new();
         for folder in folders.iter().filter(|folder| folder.components().count() > 1) {

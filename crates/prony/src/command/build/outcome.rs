@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use prony_types::{ArtifactSpec, ModelSpec, Precision};
+use prony_types::{ArtifactSpec, ExitCode, FailureKind, ModelSpec, Precision};
 use serde_json::{Value, json};
 
 use crate::run::short_time;
@@ -28,8 +28,34 @@ pub(super) enum Status {
     },
     /// It cannot be done here.
     Skipped(String),
-    Failed(String),
+    Failed(FailureKind, String),
     Interrupted,
+}
+
+impl Outcome {
+    /// What it means for the command's exit code.
+    pub(super) fn code(&self) -> ExitCode {
+        match &self.status {
+            Status::Made { .. } => ExitCode::Ok,
+            Status::Failed(FailureKind::Model | FailureKind::Input, _) => ExitCode::Usage,
+            Status::Failed(FailureKind::Budget, _) => ExitCode::Gate,
+            Status::Failed(..) | Status::Skipped(_) => ExitCode::CellFailed,
+            Status::Interrupted => ExitCode::Interrupted,
+        }
+    }
+}
+
+/// That of all: interrupted, then a failure, then what was asked for, then a limit.
+pub(super) fn code(outcomes: &[Outcome]) -> ExitCode {
+    let graver = [ExitCode::Interrupted, ExitCode::CellFailed, ExitCode::Usage, ExitCode::Gate];
+    let codes: Vec<ExitCode> = outcomes.iter().map(Outcome::code).collect();
+    // Bad input among engines that were made is a failure of its part, not of the whole.
+    let made = codes.contains(&ExitCode::Ok);
+    match graver.into_iter().find(|code| codes.contains(code)) {
+        Some(ExitCode::Usage) if made => ExitCode::CellFailed,
+        Some(code) => code,
+        None => ExitCode::Ok,
+    }
 }
 
 pub(super) fn show(model: &ModelSpec, outcomes: &[Outcome], json: bool) -> io::Result<()> {
@@ -63,7 +89,7 @@ fn as_json(outcome: &Outcome) -> Value {
             "notes": notes,
         }),
         Status::Skipped(reason) => json!({ "precision": precision, "status": "skipped", "reason": reason }),
-        Status::Failed(reason) => json!({ "precision": precision, "status": "failed", "reason": reason }),
+        Status::Failed(_, reason) => json!({ "precision": precision, "status": "failed", "reason": reason }),
         Status::Interrupted => json!({ "precision": precision, "status": "interrupted" }),
     }
 }
@@ -84,7 +110,7 @@ fn as_text(model: &str, outcome: &Outcome) -> String {
             format!("{precision:6} {size:>9} {took:>8}  {path}  {how}\n{notes}")
         }
         Status::Skipped(reason) => format!("{precision:6} {model}: skipped: {reason}\n"),
-        Status::Failed(reason) => format!("{precision:6} {model}: failed: {reason}\n"),
+        Status::Failed(_, reason) => format!("{precision:6} {model}: failed: {reason}\n"),
         Status::Interrupted => format!("{precision:6} {model}: interrupted\n"),
     }
 }
@@ -111,7 +137,7 @@ mod tests {
         assert!(text.ends_with("       level 0\n"), "{text}");
         let text = as_text("yolo", &outcome(false, Some("driver 580.1 -> 580.2")));
         assert!(text.contains("rebuilt because: driver 580.1 -> 580.2"), "{text}");
-        let failed = Outcome { status: Status::Failed("no".into()), ..outcome(true, None) };
+        let failed = Outcome { status: Status::Failed(FailureKind::Runtime, "no".into()), ..outcome(true, None) };
         assert_eq!(as_text("yolo", &failed), "fp16   yolo: failed: no\n");
         assert_eq!(as_json(&failed)["status"], "failed");
     }

@@ -39,7 +39,7 @@ impl Site<'_> {
         let (sender, messages) = channel();
         let mut worker = match Worker::spawn(0, Job::Prepare(job), &self.log, sender) {
             Ok(worker) => worker,
-            Err(error) => return Status::Failed(format!("cannot start a worker: {error:#}")),
+            Err(error) => return Status::Failed(FailureKind::Internal, format!("cannot start a worker: {error:#}")),
         };
         let (mut alive, mut beats) = (Instant::now(), 0);
         loop {
@@ -55,13 +55,16 @@ impl Site<'_> {
                         EventKind::Failed { kind: FailureKind::Unsupported, message, .. } => {
                             return Status::Skipped(message);
                         }
-                        EventKind::Failed { message, .. } => return Status::Failed(message),
+                        EventKind::Failed { kind, message, .. } => return Status::Failed(kind, message),
                         _ => {}
                     }
                 }
                 Ok(Message::Closed { .. }) => {
                     let cause = worker.wait().map_or_else(|e| e.to_string(), |status| cause_of_death(status).0);
-                    return Status::Failed(format!("its process {cause}; see {}", self.log.display()));
+                    return Status::Failed(
+                        FailureKind::Runtime,
+                        format!("its process {cause}; see {}", self.log.display()),
+                    );
                 }
                 _ => {}
             }
@@ -72,7 +75,10 @@ impl Site<'_> {
                 return Status::Interrupted;
             }
             if alive.elapsed() > PATIENCE {
-                return Status::Failed(format!("no sign of life for {} s; killed", PATIENCE.as_secs()));
+                return Status::Failed(
+                    FailureKind::Runtime,
+                    format!("no sign of life for {} s; killed", PATIENCE.as_secs()),
+                );
             }
         }
     }
