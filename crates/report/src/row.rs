@@ -119,8 +119,10 @@ pub(crate) fn precision(cell: &CellRecord) -> String {
 fn arithmetic(cell: &CellRecord) -> String {
     let requested = cell.precision.requested.name();
     match &cell.precision.executed {
-        Some(executed) if executed != requested => format!("{requested} → {executed}"),
-        _ => requested.to_owned(),
+        None => requested.to_owned(),
+        // The same, perhaps with its proof behind it: `fp16 (93 of 108 layers)`.
+        Some(executed) if executed.split(" (").next() == Some(requested) => executed.clone(),
+        Some(executed) => format!("{requested} → {executed}"),
     }
 }
 

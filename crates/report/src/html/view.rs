@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::Value;
-use prony_types::{CellRecord, CellStatus, Comparison, RunRecord};
+use prony_types::{CellRecord, CellStatus, Comparison, GpuRecord, RunRecord};
 use serde::Serialize;
 
 use super::Picture;
@@ -179,12 +179,17 @@ fn anchor(index: usize) -> String {
 
 fn machine(record: &RunRecord) -> String {
     let env = &record.environment;
-    [env.machine.as_deref(), env.cpu.name.as_deref(), Some(&env.arch)]
-        .into_iter()
-        .flatten()
-        .next()
-        .unwrap_or_default()
-        .to_owned()
+    let host = [env.machine.as_deref(), env.cpu.name.as_deref(), Some(&env.arch)].into_iter().flatten().next();
+    let host = host.unwrap_or_default();
+    // A GPU stands before its host where something ran on it.
+    let ran = |gpu: &&GpuRecord| {
+        let mut completed = record.cells.iter().filter(|cell| cell.status == CellStatus::Completed);
+        completed.any(|cell| cell.backend.device.as_deref().is_some_and(|device| device.contains(&gpu.name)))
+    };
+    match env.gpus.iter().find(ran) {
+        Some(gpu) => format!("{}, {host}", gpu.name),
+        None => host.to_owned(),
+    }
 }
 
 fn headlines(record: &RunRecord) -> Vec<Headline> {
