@@ -78,8 +78,9 @@ impl PreparedSystem {
     /// Changes what may be changed. What could not be is in the notes.
     pub(crate) fn begin(home: &Path, places: Places) -> anyhow::Result<PreparedSystem> {
         // What an earlier one left behind is put back first, or its changes would be taken for how the machine was.
-        let mut notes: Vec<String> = undo_leftovers(home, &places).unwrap_or_default();
+        let undone = undo_leftovers(home, &places).unwrap_or_default();
         let mut journal = Journal::create(home)?;
+        let mut notes = Vec::new();
         let mut changed = Vec::new();
         for (path, wanted) in places.settings() {
             match journal.set_file(&path, wanted) {
@@ -100,8 +101,9 @@ impl PreparedSystem {
         }
         changed.dedup();
         if !changed.is_empty() {
-            notes.push(format!("prepared: {}; undone afterwards", changed.join(", ")));
+            notes.insert(0, format!("prepared: {}; undone afterwards", changed.join(", ")));
         }
+        notes.splice(0..0, undone);
         Ok(PreparedSystem { journal: Some(journal), places, notes })
     }
 
