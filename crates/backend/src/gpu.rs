@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
+use prony_types::DeviceUse;
 
 pub use self::budget::{Budget, Reserved};
 pub use self::memory::{DeviceMemory, Pinned};
@@ -152,6 +153,18 @@ impl Gpu {
     /// What the driver says this process holds, context and kernels included; `None` where it does not say.
     pub fn process_bytes(&self) -> Option<u64> {
         process::held_bytes(self.0.bus_id.as_deref()?)
+    }
+
+    /// What is used of its memory, by every count there is.
+    pub fn usage(&self, budget: &Budget) -> DeviceUse {
+        DeviceUse {
+            taken_bytes: self.used_bytes(),
+            allocator_peak_bytes: Some(budget.peak()),
+            process_bytes: self.process_bytes(),
+            hard_limit: budget.limit().is_some(),
+            unified: self.integrated(),
+            violations: budget.violations(),
+        }
     }
 }
 

@@ -11,9 +11,7 @@ use prony_nvinfer::{
     Builder, BuilderConfig, Calibrator, Driver, Error, ErrorRecorder, Family, Flag, GpuAllocator, Library, Logger,
     Network, OptimizationProfile, ParserLibrary, Pool, ProgressMonitor, Selector, Severity, TimingCache, Version,
 };
-use prony_types::{
-    CalibrationMethod, DeviceUse, EngineSpec, ProfileShape, RuntimeName, RuntimeSpec, TacticSources, TensorSpec,
-};
+use prony_types::{CalibrationMethod, EngineSpec, ProfileShape, RuntimeName, RuntimeSpec, TacticSources, TensorSpec};
 
 use crate::arithmetic::Arithmetic;
 use crate::cache::write_atomic;
@@ -86,18 +84,10 @@ pub(crate) fn build(order: Order, tools: &Tools) -> Result<Built, ForgeError> {
 
 /// A build that failed for want of device memory: of the limit's making, or of the device's.
 fn refused(tools: &Tools, reason: String) -> ForgeError {
-    let violations = tools.budget.violations();
-    if violations.is_empty() {
+    let device = tools.gpu.usage(&tools.budget);
+    if device.violations.is_empty() {
         return ForgeError::Memory(reason);
     }
-    let device = DeviceUse {
-        taken_bytes: tools.gpu.used_bytes(),
-        allocator_peak_bytes: Some(tools.budget.peak()),
-        process_bytes: tools.gpu.process_bytes(),
-        hard_limit: true,
-        unified: tools.gpu.integrated(),
-        violations,
-    };
     ForgeError::Budget { reason, device: Box::new(device) }
 }
 

@@ -2,6 +2,7 @@
 
 mod cell;
 mod engines;
+mod errand;
 mod files;
 mod fold;
 mod interrupt;
@@ -28,6 +29,7 @@ use prony_types::{
 
 use self::cell::{Doing, RunCell};
 pub(crate) use self::engines::artifacts;
+pub(crate) use self::errand::{Errand, errand};
 pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_stamp};
 use self::fold::CellFold;
 pub(crate) use self::interrupt::Interrupt;
@@ -37,7 +39,8 @@ pub(crate) use self::redactor::Redactor;
 use self::reference::References;
 pub(crate) use self::schedule::estimate_s;
 use self::sensors::Sensors;
-pub(crate) use self::worker::{Message, WORKER_VERB, Worker, cause_of_death, loader_path};
+use self::worker::{Message, Worker, cause_of_death};
+pub(crate) use self::worker::{WORKER_VERB, loader_path};
 use crate::resolve::Fate;
 
 /// How often the parent looks at the ring and the clock while a worker is timed. It costs a worker's core a few

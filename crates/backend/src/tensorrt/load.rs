@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use prony_model::{ModelFile, mismatch};
 use prony_nvinfer::{Driver, Engine, Error, GpuAllocator, Library, Logger, Severity};
-use prony_types::{ArtifactSpec, DeviceUse, EngineIdentity, RuntimeName, RuntimeSpec};
+use prony_types::{ArtifactSpec, EngineIdentity, RuntimeName, RuntimeSpec};
 use prost::bytes::Bytes;
 
 use super::{NAME, unsupported};
@@ -181,20 +181,8 @@ pub(super) fn trouble(gpu: &Gpu, budget: &Budget, reason: String) -> BackendErro
         Some(why) => {
             // Where it was our own buffer that was refused, the two are the same.
             let reason = if reason == why { why } else { format!("{why}; {reason}") };
-            BackendError::Memory { backend: NAME, reason, device: Box::new(usage(gpu, budget)) }
+            BackendError::Memory { backend: NAME, reason, device: Box::new(gpu.usage(budget)) }
         }
         None => BackendError::Run { backend: NAME, reason },
-    }
-}
-
-/// What is used of the GPU's memory, by every count there is.
-pub(super) fn usage(gpu: &Gpu, budget: &Budget) -> DeviceUse {
-    DeviceUse {
-        taken_bytes: gpu.used_bytes(),
-        allocator_peak_bytes: Some(budget.peak()),
-        process_bytes: gpu.process_bytes(),
-        hard_limit: budget.limit().is_some(),
-        unified: gpu.integrated(),
-        violations: budget.violations(),
     }
 }

@@ -12,7 +12,7 @@ use prony_types::{BackendRecord, DType, DeviceUse, Precision, TensorData, Tensor
 use super::growing::Growing;
 use super::inspect::profiles;
 use super::io::{self, Wish};
-use super::load::{Loaded, trouble, usage};
+use super::load::{Loaded, trouble};
 use super::{NAME, layers};
 use crate::buffer::{Raw, Widened, element_bytes};
 use crate::gpu::{Budget, DeviceMemory, Gpu, Graph, Marks, Pinned, Stream, Wait};
@@ -509,6 +509,6 @@ impl Session for TrtSession {
     }
 
     fn device_use(&self) -> Option<DeviceUse> {
-        Some(usage(&self.gpu, &self.budget))
+        Some(self.gpu.usage(&self.budget))
     }
 }

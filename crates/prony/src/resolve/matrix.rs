@@ -146,13 +146,13 @@ impl Matrix<'_> {
         let builtin = matches!(cell.model.source, ModelSource::Builtin(_));
         let mut engine = self.engine.spec(cell.precision, builtin).map_err(input)?;
         // A graph that quantises by itself needs no ranges.
-        if prony_backend::precision_of(info) == Precision::Int8 {
+        let quantises = prony_backend::precision_of(info) == Precision::Int8;
+        if quantises {
             engine.calibration = None;
         } else if let (Precision::Int8, None, Some(images)) = (cell.precision, &engine.calibration, self.images) {
             let own = EngineArgs { calibration: Some(images.to_owned()), ..self.engine.clone() };
             engine.calibration = own.spec(cell.precision, builtin).map_err(input)?.calibration;
         }
-        let quantises = prony_backend::precision_of(info) == Precision::Int8;
         if cell.precision == Precision::Int8 && engine.calibration.is_none() && !quantises {
             return Err(Problem::Precision(format!(
                 "{}: int8 needs ranges: give --calibration with images or tensors like those it will see, --source with \

@@ -3,17 +3,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use prony_model::sha256_hex;
 use prony_types::{
     BackendName, CellSpec, EventKind, InputSpec, Job, PostSpec, Precision, ReferenceJob, ReferenceSpec, WORKER_PROTOCOL,
 };
 
-use super::TICK;
+use super::errand::{Errand, errand};
 use super::interrupt::Interrupt;
-use super::worker::{Message, Worker, cause_of_death};
 
 /// Files that the cache keeps; the oldest go first. One is a few megabytes.
 const KEPT: usize = 32;
@@ -80,7 +78,6 @@ impl References<'_> {
     }
 
     fn compute(&self, candidate: &CellSpec, cell: &CellSpec, file: &Path, log: &Path) -> Result<(), String> {
-        let (sender, messages) = channel();
         let job = Job::Reference(ReferenceJob {
             protocol: WORKER_PROTOCOL,
             cell: candidate.clone(),
@@ -90,37 +87,17 @@ impl References<'_> {
             file: std::path::absolute(file).map_err(|e| e.to_string())?,
             ring_fd: -1,
         });
-        let mut worker = Worker::spawn(0, job, log, sender).map_err(|e| format!("cannot start a worker: {e:#}"))?;
-        let (mut alive, mut beats) = (Instant::now(), 0);
-        // Leaving this loop in any way drops the worker, which ends it.
-        loop {
-            match messages.recv_timeout(TICK) {
-                Ok(Message::Event { event, .. }) => {
-                    alive = Instant::now();
-                    match event.kind {
-                        EventKind::Referenced { .. } => {
-                            let _ = worker.wait();
-                            return Ok(());
-                        }
-                        EventKind::Failed { message, .. } => return Err(message),
-                        _ => {}
-                    }
-                }
-                Ok(Message::Closed { .. }) => {
-                    let cause = worker.wait().map_or_else(|e| e.to_string(), |status| cause_of_death(status).0);
-                    return Err(format!("its worker {cause}"));
-                }
-                _ => {}
-            }
-            if worker.beats() != beats {
-                (beats, alive) = (worker.beats(), Instant::now());
-            }
-            if self.interrupt.asked() {
-                return Err("interrupted".into());
-            }
-            if alive.elapsed() > self.timeout {
-                return Err("no sign of life; killed (--timeout)".into());
-            }
+        let last_word = |event| match event {
+            EventKind::Referenced { .. } => Some(Ok(())),
+            EventKind::Failed { message, .. } => Some(Err(message)),
+            _ => None,
+        };
+        match errand(job, log, self.interrupt, self.timeout, last_word) {
+            Errand::Done(outcome) => outcome,
+            Errand::NotStarted(reason) => Err(reason),
+            Errand::Died(cause) => Err(format!("its worker {cause}")),
+            Errand::Interrupted => Err("interrupted".into()),
+            Errand::Silent => Err("no sign of life; killed (--timeout)".into()),
         }
     }
 

@@ -2,17 +2,14 @@
 
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use prony_types::{BuildProgress, EventKind, FailureKind, Job, PrepareJob};
 
 use super::outcome::Status;
-use crate::run::{Interrupt, Message, Worker, cause_of_death, short_time};
+use crate::run::{Errand, Interrupt, errand, short_time};
 
-/// How often the parent looks up from the pipe.
-const TICK: Duration = Duration::from_millis(100);
 /// A builder beats several times a second; one that does not for this long hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Steps of the bar.
@@ -36,49 +33,27 @@ impl Site<'_> {
     }
 
     fn attempt(&self, job: PrepareJob, bar: &ProgressBar) -> Status {
-        let (sender, messages) = channel();
-        let mut worker = match Worker::spawn(0, Job::Prepare(job), &self.log, sender) {
-            Ok(worker) => worker,
-            Err(error) => return Status::Failed(FailureKind::Internal, format!("cannot start a worker: {error:#}")),
+        let last_word = |event| match event {
+            EventKind::Building(progress) => {
+                show(bar, &progress);
+                None
+            }
+            EventKind::Prepared { artifact, build_ms, rebuilt_because, notes } => {
+                Some(Status::Made { artifact, build_ms, rebuilt_because, notes })
+            }
+            EventKind::Failed { kind: FailureKind::Unsupported, message, .. } => Some(Status::Skipped(message)),
+            EventKind::Failed { kind, message, .. } => Some(Status::Failed(kind, message)),
+            _ => None,
         };
-        let (mut alive, mut beats) = (Instant::now(), 0);
-        loop {
-            match messages.recv_timeout(TICK) {
-                Ok(Message::Event { event, .. }) => {
-                    alive = Instant::now();
-                    match event.kind {
-                        EventKind::Building(progress) => show(bar, &progress),
-                        EventKind::Prepared { artifact, build_ms, rebuilt_because, notes } => {
-                            let _ = worker.wait();
-                            return Status::Made { artifact, build_ms, rebuilt_because, notes };
-                        }
-                        EventKind::Failed { kind: FailureKind::Unsupported, message, .. } => {
-                            return Status::Skipped(message);
-                        }
-                        EventKind::Failed { kind, message, .. } => return Status::Failed(kind, message),
-                        _ => {}
-                    }
-                }
-                Ok(Message::Closed { .. }) => {
-                    let cause = worker.wait().map_or_else(|e| e.to_string(), |status| cause_of_death(status).0);
-                    return Status::Failed(
-                        FailureKind::Runtime,
-                        format!("its process {cause}; see {}", self.log.display()),
-                    );
-                }
-                _ => {}
+        match errand(Job::Prepare(job), &self.log, self.interrupt, PATIENCE, last_word) {
+            Errand::Done(status) => status,
+            Errand::NotStarted(reason) => Status::Failed(FailureKind::Internal, reason),
+            Errand::Died(cause) => {
+                Status::Failed(FailureKind::Runtime, format!("its process {cause}; see {}", self.log.display()))
             }
-            if worker.beats() != beats {
-                (beats, alive) = (worker.beats(), Instant::now());
-            }
-            if self.interrupt.asked() {
-                return Status::Interrupted;
-            }
-            if alive.elapsed() > PATIENCE {
-                return Status::Failed(
-                    FailureKind::Runtime,
-                    format!("no sign of life for {} s; killed", PATIENCE.as_secs()),
-                );
+            Errand::Interrupted => Status::Interrupted,
+            Errand::Silent => {
+                Status::Failed(FailureKind::Runtime, format!("no sign of life for {} s; killed", PATIENCE.as_secs()))
             }
         }
     }
