@@ -22,7 +22,7 @@ fn detect(kind: SceneKind) -> (Scored, usize) {
     let spec = SessionSpec { threads: 2, ..SessionSpec::new(&model) };
     let mut session = backend(BackendName::Rten).open(&spec).unwrap();
     let mut preprocessor = Preprocessor::new(320, 320);
-    let post = PostSpec { conf: 0.001, iou: 0.7, max_det: 300 };
+    let post = PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: false };
     let mut decoder: Option<Decoder> = None;
     let mut all = Vec::new();
     for index in 0..SCENES {

@@ -12,7 +12,7 @@ use prony_backend::backend;
 use prony_model::ModelFile;
 use prony_source::folder;
 use prony_types::{
-    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, HeadChoice, InputSpec, ModelInfo, ModelSource,
+    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, GateSpec, HeadChoice, InputSpec, ModelInfo, ModelSource,
     ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
 };
 
@@ -71,6 +71,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         conf: share("--conf", options.conf.unwrap_or(0.25))?,
         iou: share("--iou", options.iou.unwrap_or(0.45))?,
         max_det: within("--max-det", options.max_det.unwrap_or(300), 1, 100_000)?,
+        multi_label: false,
     };
     refuse_contradictions(&options)?;
     let threads = options.threads.map(|n| within("--threads", n, 1, 1024)).transpose()?;
@@ -153,7 +154,18 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     if let (true, Err(reason)) = (pointed, (machine.runtime)(BackendName::OrtCpu)) {
         notes.push(format!("outputs are held against rten's, because {reason}"));
     }
-    let plan = Plan { name, cells, input, post, budget, named_precisions, reference, strict: options.strict };
+    let plan = Plan {
+        name,
+        cells,
+        input,
+        post,
+        budget,
+        named_precisions,
+        reference,
+        data: None,
+        gates: GateSpec::default(),
+        strict: options.strict,
+    };
     let out = options.out.unwrap_or_else(|| "runs".into());
     Ok(Resolved { plan, fates, notes, out, redact: options.redact })
 }

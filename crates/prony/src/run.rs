@@ -139,6 +139,7 @@ impl Run {
             plan,
             cells: Vec::new(),
             comparisons: Vec::new(),
+            accuracy_comparisons: Vec::new(),
             gates: Vec::new(),
             memory_safety: MemorySafety::default(),
             recommendation: Vec::new(),

@@ -69,7 +69,7 @@ impl Worker {
             cell,
             slot: 0,
             input: InputSpec { source: SourceSpec::Scenes, seed: 7, frames: 32 },
-            post: PostSpec { conf: 0.25, iou: 0.45, max_det: 300 },
+            post: PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false },
             warmup_s: None,
             folder: place.dir.path().to_owned(),
             ring_fd: shared.raw_fd(),

@@ -3,6 +3,7 @@
 //! Everything that crosses a boundary (parent to worker, worker to parent, run to report) is a type of this crate.
 //! It holds data and the few laws that belong to the data; it does no I/O and depends on serde alone.
 
+mod accuracy;
 mod detection;
 mod engine;
 mod environment;
@@ -15,6 +16,10 @@ mod sample;
 mod tensor;
 mod verdict;
 
+pub use accuracy::{
+    AccuracyComparison, AccuracyDifference, AccuracyRecord, ClassAccuracy, CocoFigures, DataRecord, DataSource,
+    DataSpec, PrecisionRecall,
+};
 pub use detection::{Detection, GroundTruth};
 pub use engine::{
     ArtifactSpec, BuildProgress, CalibrationMethod, CalibrationSpec, DeviceUse, EngineIdentity, EngineRecord,
@@ -25,8 +30,8 @@ pub use event::{Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{
-    ArenaGrowth, BackendName, BudgetSpec, CellSpec, HeadChoice, InputSpec, ModelSource, ModelSpec, Plan, PostSpec,
-    Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec, UnknownName,
+    ArenaGrowth, BackendName, BudgetSpec, CellSpec, GateSpec, HeadChoice, InputSpec, ModelSource, ModelSpec, Plan,
+    PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec, UnknownName,
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, Equivalent, ExitCode, Gate,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ArtifactSpec, EngineSpec};
+use crate::{ArtifactSpec, DataSpec, EngineSpec};
 
 /// A name that is not one of the known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -390,6 +390,29 @@ pub struct PostSpec {
     pub iou: f32,
     /// Most boxes an image.
     pub max_det: u32,
+    /// A place may give a box for each class that is sure enough, as evaluations do it; otherwise for its surest class.
+    #[serde(default)]
+    pub multi_label: bool,
+}
+
+/// Limits that were asked for. A failed one is exit code 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GateSpec {
+    /// Most points of mAP50-95 (hundredths) that a cell may lie below its baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_drop_max: Option<f64>,
+    /// Most that the median of `total` may be, as a multiple of the baseline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ratio_max: Option<f64>,
+    /// Most that peak memory may be, as a multiple of the baseline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_growth_max: Option<f64>,
+    /// Least mAP50-95, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_min: Option<f64>,
+    /// Highest p99 of `total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_max_ms: Option<f64>,
 }
 
 /// How long to measure.
@@ -447,6 +470,12 @@ pub struct Plan {
     pub named_precisions: Vec<Precision>,
     /// What the cells' outputs are held against.
     pub reference: ReferenceSpec,
+    /// What cells are scored on, beside being timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataSpec>,
+    /// Limits that must hold.
+    #[serde(default)]
+    pub gates: GateSpec,
     /// Every verdict but `valid`, and every skipped cell, fails the run.
     pub strict: bool,
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellSpec, Difference, Environment, LayersRecord, ModelInfo, Plan, Precision, Stage, Verdict};
+use crate::{
+    AccuracyComparison, AccuracyRecord, CellSpec, Difference, Environment, LayersRecord, ModelInfo, Plan, Precision,
+    Stage, Verdict,
+};
 
 /// Version of the format of `report.json`. Readers refuse others.
 pub const SCHEMA: &str = "prony.run/1";
@@ -66,6 +69,9 @@ pub struct RunRecord {
     /// Cells of one model against the fastest of them.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
+    /// mAP of the cells of one model against its reference row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accuracy_comparisons: Vec<AccuracyComparison>,
     /// Limits and whether they held.
     #[serde(default)]
     pub gates: Vec<Gate>,
@@ -236,6 +242,12 @@ pub struct CellRecord {
     /// Why there is no agreement, where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement_absent: Option<String>,
+    /// How right it is, on data with ground truth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<AccuracyRecord>,
+    /// Why there is no accuracy although data was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_absent: Option<String>,
     /// What it was fed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<InputRecord>,
@@ -301,6 +313,8 @@ impl CellRecord {
             equivalents: Vec::new(),
             agreement: None,
             agreement_absent: None,
+            accuracy: None,
+            accuracy_absent: None,
             input: None,
             detections_per_frame: None,
             temp_c: None,

@@ -73,7 +73,8 @@ fn dense(classes: usize, anchors: usize, share: f32, channel_major: bool) -> Vec
 }
 
 fn decode(bencher: Bencher<'_, '_>, head: Head, shape: [usize; 3], data: &[f32]) {
-    let mut decoder = Decoder::new(head, &PostSpec { conf: 0.25, iou: 0.45, max_det: 300 }, [640, 640]);
+    let mut decoder =
+        Decoder::new(head, &PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false }, [640, 640]);
     let placed = Letterbox::new(1280, 720, 640, 640);
     let view = TensorView { name: "output0", shape: &shape, data: TensorData::F32(data) };
     let mut found = Vec::new();

@@ -78,7 +78,7 @@ impl Bench {
     fn decode(&self, conf: f32, iou: f32, count: usize) -> Result<Value, Box<dyn Error>> {
         let spec = TensorSpec { name: "output0".into(), dtype: DType::F32, shape: self.shape.clone() };
         let head = Head::choose(HeadChoice::Auto, &[spec], &Metadata::default(), Some([SIDE, SIDE]))?;
-        let mut decoder = Decoder::new(head, &PostSpec { conf, iou, max_det: 300 }, [SIDE, SIDE]);
+        let mut decoder = Decoder::new(head, &PostSpec { conf, iou, max_det: 300, multi_label: false }, [SIDE, SIDE]);
         let placed = Letterbox::new(self.image.width(), self.image.height(), SIDE, SIDE);
         let view = TensorView { name: "output0", shape: &self.shape, data: TensorData::F32(&self.tensor) };
         let mut found: Vec<Detection> = Vec::new();

@@ -1,7 +1,7 @@
 use super::*;
 use prony_types::TensorData;
 
-const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300 };
+const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false };
 
 /// The network's input is the image itself.
 fn plain() -> Letterbox {

@@ -99,7 +99,7 @@ fn transposed(shape: &[usize], data: &[f32]) -> (Vec<usize>, Vec<f32>) {
 
 fn check(case: &DecodingCase, head: Head, shape: &[usize], data: &[f32]) {
     let what = format!("{} at {} and {}: {head}", case.file, case.conf, case.iou);
-    let post = PostSpec { conf: case.conf, iou: case.iou, max_det: case.max_det };
+    let post = PostSpec { conf: case.conf, iou: case.iou, max_det: case.max_det, multi_label: false };
     let mut decoder = Decoder::new(head, &post, [160, 160]);
     let placed = Letterbox::new(case.src[0], case.src[1], 160, 160);
     let mut found: Vec<Detection> = Vec::new();

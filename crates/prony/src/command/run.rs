@@ -54,6 +54,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         conf: share("--conf", args.conf.unwrap_or(0.25))?,
         iou: share("--iou", args.iou.unwrap_or(0.45))?,
         max_det: MAX_DET,
+        multi_label: false,
     };
     let model = ModelFile::open(&model_source(&args.model)?)?;
     ensure!(
