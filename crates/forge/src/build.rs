@@ -1,6 +1,7 @@
 //! One build: from a model and a spec to the bytes of an engine, through TensorRT's builder. Everything of TensorRT's lives
 //! and dies in the one thread that this runs in.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prony_backend::ModelFile;
 use prony_backend::gpu::{Budget, DeviceMemory, Gpu};
 use prony_nvinfer::{
-    Builder, BuilderConfig, Calibrator, Driver, Error, ErrorRecorder, Family, Flag, GpuAllocator, Library, Logger,
-    Network, OptimizationProfile, ParserLibrary, Pool, ProgressMonitor, Selector, Severity, TimingCache, Version,
+    Builder, BuilderConfig, Calibration, Calibrator, Driver, Error, ErrorRecorder, Family, Flag, GpuAllocator, Library,
+    Logger, Network, OptimizationProfile, ParserLibrary, Pool, ProgressMonitor, Selector, Severity, TimingCache,
+    Version,
 };
 use prony_types::{CalibrationMethod, EngineSpec, ProfileShape, RuntimeName, RuntimeSpec, TacticSources, TensorSpec};
 
 use crate::arithmetic::Arithmetic;
 use crate::cache::write_atomic;
-use crate::calibration::{Calibrate, Feed, Told, Upload};
+use crate::calibration::{Feed, Known, Learn, Told, Upload, keep_ranges, read_ranges, without};
 use crate::error::ForgeError;
 use crate::memory::size;
 use crate::progress::Phases;
@@ -36,10 +38,20 @@ pub(crate) struct Order {
     pub(crate) runtime: RuntimeSpec,
     pub(crate) plugins: Vec<PathBuf>,
     pub(crate) threads: Option<u32>,
-    /// Frames to calibrate with, and where ranges are kept.
-    pub(crate) calibration: Option<(CalibrationMethod, Feed, PathBuf)>,
+    pub(crate) calibration: Option<CalibrationOrder>,
     /// The timing cache of this device.
     pub(crate) timing: PathBuf,
+}
+
+/// Where ranges for int8 come from.
+pub(crate) struct CalibrationOrder {
+    pub(crate) method: CalibrationMethod,
+    /// Frames to learn them from.
+    pub(crate) feed: Feed,
+    /// Where they are kept.
+    pub(crate) cache: PathBuf,
+    /// Tensors that stay in float.
+    pub(crate) float: BTreeSet<String>,
 }
 
 /// What it works with.
@@ -49,6 +61,8 @@ pub(crate) struct Tools {
     pub(crate) driver: Driver,
     pub(crate) gpu: Gpu,
     pub(crate) budget: Arc<Budget>,
+    /// That of the pass that learns int8 ranges, which is closed when it has.
+    pub(crate) learning: Arc<Budget>,
     pub(crate) phases: Arc<Phases>,
 }
 
@@ -60,45 +74,92 @@ pub(crate) struct Built {
 }
 
 /// Builds. Blocks for seconds to an hour.
-pub(crate) fn build(order: Order, tools: &Tools) -> Result<Built, ForgeError> {
+pub(crate) fn build(mut order: Order, tools: &Tools) -> Result<Built, ForgeError> {
     tools.gpu.bind().map_err(ForgeError::Build)?;
-    let told = Arc::new(Mutex::new(Told::default()));
-    let outcome = try_build(order, tools, &told);
-    let told = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match outcome {
-        // TensorRT takes an error for the end of the data and builds on what it has; that is not what was asked for.
-        Ok(_) if told.problem.is_some() => Err(ForgeError::Calibration(told.problem.unwrap_or_default())),
-        Ok(mut built) => {
-            built.notes.extend(calibration_notes(&told));
-            built.notes.extend(refusal_note(&tools.budget));
-            Ok(built)
+    let mut notes = Vec::new();
+    let calibrator = match order.calibration.take() {
+        Some(calibration) => Some(ranges(&order, calibration, tools, &mut notes)?),
+        None => None,
+    };
+    let built = try_build(&order, tools, calibrator, &tools.budget).map_err(|e| explained(e, tools, &tools.budget));
+    built.map(|mut built| {
+        notes.append(&mut built.notes);
+        notes.extend(refusal_note(&tools.budget));
+        Built { notes, ..built }
+    })
+}
+
+/// Ranges for int8: those of an earlier calibration, or learnt in a pass of its own, less those of the tensors that stay
+/// in float. TensorRT learns and builds in one go; what it builds then knows nothing of what we take out.
+fn ranges(
+    order: &Order,
+    calibration: CalibrationOrder,
+    tools: &Tools,
+    notes: &mut Vec<String>,
+) -> Result<Calibrating, ForgeError> {
+    let CalibrationOrder { method, feed, cache, float } = calibration;
+    let (inputs, batch) = (feed.inputs().to_vec(), feed.batch() as i32);
+    let known = read_ranges(&cache);
+    let all = match known {
+        Some(ranges) => {
+            notes.push("int8 ranges from the calibration cache".to_owned());
+            ranges
         }
-        Err(ForgeError::Build(text)) => Err(match (told.problem, tools.budget.last_refusal()) {
-            (Some(problem), _) => ForgeError::Calibration(problem),
-            (None, Some(refusal)) => refused(tools, format!("GPU memory: {refusal}; {text}")),
-            (None, None) => ForgeError::Build(text),
-        }),
-        Err(error) => Err(error),
+        None => {
+            let told = learn(order, method, feed, tools)?;
+            notes.extend(told.skipped.iter().map(|skipped| format!("calibration skipped {skipped}")));
+            notes.push(format!("int8 ranges from {} batches", told.batches));
+            let ranges = told.ranges.unwrap_or_default();
+            keep_ranges(&cache, &ranges);
+            ranges
+        }
+    };
+    let (ranges, gone) = without(&all, &float);
+    if gone > 0 {
+        notes.push(format!("int8 up to the last layers; {gone} tensors from there to the outputs stay in float"));
+    }
+    Ok(Calibrating { method, inputs, from: Box::new(Known { batch, ranges }) })
+}
+
+/// Has TensorRT learn ranges, and ends the build when it has.
+fn learn(order: &Order, method: CalibrationMethod, feed: Feed, tools: &Tools) -> Result<Told, ForgeError> {
+    let told = Arc::new(Mutex::new(Told::default()));
+    let budget = &tools.learning;
+    let inputs = feed.inputs().to_vec();
+    let upload = Box::new(OnGpu { gpu: tools.gpu.clone(), budget: Arc::clone(budget), buffers: Vec::new() });
+    let close = Arc::clone(budget);
+    let done = Box::new(move || close.close());
+    let from = Box::new(Learn { feed, upload, told: Arc::clone(&told), done });
+    let outcome = try_build(order, tools, Some(Calibrating { method, inputs, from }), budget);
+    let told = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if told.ranges.is_some() {
+        return Ok(told);
+    }
+    // TensorRT takes an error for the end of the data and builds on what it has; that is not what was asked for.
+    Err(match (told.problem, outcome) {
+        (Some(problem), _) => ForgeError::Calibration(problem),
+        (None, Err(error)) => explained(error, tools, budget),
+        (None, Ok(_)) => ForgeError::Calibration("TensorRT built without asking for a single batch".into()),
+    })
+}
+
+/// A failed build with what its memory says of it.
+fn explained(error: ForgeError, tools: &Tools, budget: &Budget) -> ForgeError {
+    match (error, budget.last_refusal()) {
+        (ForgeError::Build(text), Some(refusal)) => {
+            refused(tools, budget, format!("GPU memory: {refusal}; {text}")) //
+        }
+        (error, _) => error,
     }
 }
 
 /// A build that failed for want of device memory: of the limit's making, or of the device's.
-fn refused(tools: &Tools, reason: String) -> ForgeError {
-    let device = tools.gpu.usage(&tools.budget);
+fn refused(tools: &Tools, budget: &Budget, reason: String) -> ForgeError {
+    let device = tools.gpu.usage(budget);
     if device.violations.is_empty() {
         return ForgeError::Memory(reason);
     }
     ForgeError::Budget { reason, device: Box::new(device) }
-}
-
-fn calibration_notes(told: &Told) -> Vec<String> {
-    let mut notes: Vec<String> = told.skipped.iter().map(|skipped| format!("calibration skipped {skipped}")).collect();
-    if told.from_cache {
-        notes.push("int8 ranges from the calibration cache".to_owned());
-    } else if told.batches > 0 {
-        notes.push(format!("int8 ranges from {} batches", told.batches));
-    }
-    notes
 }
 
 fn refusal_note(budget: &Budget) -> Option<String> {
@@ -108,34 +169,46 @@ fn refusal_note(budget: &Budget) -> Option<String> {
     Some(format!("{count} requests for GPU memory were refused and their tactics left out (last: {last}; peak {peak})"))
 }
 
-fn try_build(order: Order, tools: &Tools, told: &Arc<Mutex<Told>>) -> Result<Built, ForgeError> {
-    let Order { model, name, spec, arithmetic, runtime, plugins, threads, calibration, timing } = order;
+/// What int8 ranges are taken from in one build.
+struct Calibrating {
+    method: CalibrationMethod,
+    inputs: Vec<TensorSpec>,
+    from: Box<dyn Calibration>,
+}
+
+fn try_build(
+    order: &Order,
+    tools: &Tools,
+    calibrating: Option<Calibrating>,
+    budget: &Arc<Budget>,
+) -> Result<Built, ForgeError> {
+    let Order { model, name, spec, arithmetic, runtime, plugins, threads, timing, .. } = order;
     let library = &tools.library;
     let logger = logger();
-    load_plugins(library, &runtime, &plugins, &logger)?;
+    load_plugins(library, runtime, plugins, &logger)?;
     let mut builder = library.builder(&tools.driver, &logger)?;
     let recorder = ErrorRecorder::new();
     builder.set_error_recorder(&recorder);
-    builder.set_allocator(&GpuAllocator::new(tools.budget.clone()));
-    has_hardware(&builder, &spec, &arithmetic)?;
+    builder.set_allocator(&GpuAllocator::new(budget.clone()));
+    has_hardware(&builder, spec, arithmetic)?;
     let mut notes = Vec::new();
-    set_threads(&builder, threads, spec.low_memory)?;
-    let network = parse(library, &builder, &model, &name, &runtime, arithmetic.strongly_typed, &logger)?;
+    set_threads(&builder, *threads, spec.low_memory)?;
+    let network = parse(library, &builder, model, name, runtime, arithmetic.strongly_typed, &logger)?;
     let mut config = builder.config()?;
-    configure(&mut config, library.version(), &spec, &arithmetic, &mut notes)?;
+    configure(&mut config, library.version(), spec, arithmetic, &mut notes)?;
     if let Some(profile) = profile_of(&builder, &spec.profile)? {
         config.add_profile(profile)?;
     }
-    if let Some((method, feed, cache)) = calibration {
-        calibrate(&builder, &mut config, method, feed, cache, tools, told)?;
+    if let Some(calibrating) = calibrating {
+        calibrate(&builder, &mut config, calibrating)?;
     }
     if library.family() != Family::V8 {
         config.set_progress_monitor(&ProgressMonitor::new(tools.phases.clone()))?;
     }
-    let timings = use_timings(&mut config, &timing, &mut notes);
+    let timings = use_timings(&mut config, timing, &mut notes);
     let engine = builder.build(&network, &config).map_err(|error| with_record(error, &recorder))?;
     if let Some(timings) = timings {
-        keep_timings(&timings, &timing);
+        keep_timings(&timings, timing);
     }
     Ok(Built { bytes: engine.as_bytes().to_vec(), notes })
 }
@@ -322,28 +395,19 @@ fn profile_of(builder: &Builder, shapes: &[ProfileShape]) -> Result<Option<Optim
     Ok(Some(profile))
 }
 
-fn calibrate(
-    builder: &Builder,
-    config: &mut BuilderConfig,
-    method: CalibrationMethod,
-    feed: Feed,
-    cache: PathBuf,
-    tools: &Tools,
-    told: &Arc<Mutex<Told>>,
-) -> Result<(), Error> {
+fn calibrate(builder: &Builder, config: &mut BuilderConfig, calibrating: Calibrating) -> Result<(), Error> {
+    let Calibrating { method, inputs, from } = calibrating;
     let exact = |input: &TensorSpec| {
         let shape: Vec<u64> = input.shape.iter().map(|&n| n as u64).collect();
         ProfileShape { input: input.name.clone(), min: shape.clone(), opt: shape.clone(), max: shape }
     };
-    let shapes: Vec<ProfileShape> = feed.inputs().iter().map(exact).collect();
+    let shapes: Vec<ProfileShape> = inputs.iter().map(exact).collect();
     if let Some(profile) = profile_of(builder, &shapes)? {
         config.set_calibration_profile(&profile)?;
     }
-    let upload = Box::new(OnGpu { gpu: tools.gpu.clone(), budget: tools.budget.clone(), buffers: Vec::new() });
-    let calibrate = Box::new(Calibrate { feed, upload, cache, told: Arc::clone(told) });
     config.set_calibrator(&match method {
-        CalibrationMethod::Entropy => Calibrator::entropy(calibrate),
-        CalibrationMethod::MinMax => Calibrator::minmax(calibrate),
+        CalibrationMethod::Entropy => Calibrator::entropy(from),
+        CalibrationMethod::MinMax => Calibrator::minmax(from),
     })
 }
 
@@ -421,14 +485,5 @@ mod tests {
         for (error, kind) in cases {
             assert_eq!(ForgeError::from(error).kind(), kind);
         }
-    }
-
-    #[test]
-    fn what_happened_to_the_calibration_is_said() {
-        let told = Told { batches: 4, skipped: vec!["x.png: no image".into()], ..Told::default() };
-        assert_eq!(calibration_notes(&told), ["calibration skipped x.png: no image", "int8 ranges from 4 batches"]);
-        let told = Told { from_cache: true, ..Told::default() };
-        assert_eq!(calibration_notes(&told), ["int8 ranges from the calibration cache"]);
-        assert_eq!(calibration_notes(&Told::default()), [""; 0]);
     }
 }

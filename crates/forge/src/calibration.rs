@@ -3,9 +3,10 @@
 
 mod feed;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::raw::c_void;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prony_model::sha256_hex;
@@ -33,7 +34,7 @@ fn scene_kind(model: &ModelSource) -> SceneKind {
 }
 
 /// The images of a folder that are used: the first ones by name.
-fn files(dir: &std::path::Path, count: u32) -> Result<Vec<PathBuf>, ForgeError> {
+fn files(dir: &Path, count: u32) -> Result<Vec<PathBuf>, ForgeError> {
     let mut files = folder::images(dir).map_err(|e| ForgeError::Calibration(e.to_string()))?;
     files.truncate(count as usize);
     Ok(files)
@@ -42,7 +43,7 @@ fn files(dir: &std::path::Path, count: u32) -> Result<Vec<PathBuf>, ForgeError> 
 /// Identity of the data, without decoding them. Scenes are the same everywhere for a seed; the first one is drawn so that
 /// a change of how they are drawn is a change of the data.
 pub(crate) fn data_sha256(spec: &CalibrationSpec, model: &ModelSource) -> Result<String, ForgeError> {
-    let unreadable = |path: &std::path::Path, error| ForgeError::Calibration(format!("{}: {error}", path.display()));
+    let unreadable = |path: &Path, error| ForgeError::Calibration(format!("{}: {error}", path.display()));
     match &spec.source {
         SourceSpec::Scenes => {
             let kind = scene_kind(model);
@@ -75,22 +76,22 @@ pub(crate) struct Told {
     pub(crate) problem: Option<String>,
     /// Batches that were used.
     pub(crate) batches: u32,
-    /// Whether ranges of an earlier calibration were used.
-    pub(crate) from_cache: bool,
+    /// What was learnt.
+    pub(crate) ranges: Option<Vec<u8>>,
     /// Images that could not be read.
     pub(crate) skipped: Vec<String>,
 }
 
-/// What the builder calibrates with.
-pub(crate) struct Calibrate {
+/// Ranges that a builder is given to learn, from batches.
+pub(crate) struct Learn {
     pub(crate) feed: Feed,
     pub(crate) upload: Box<dyn Upload>,
-    /// Ranges of an earlier calibration on the same model and data.
-    pub(crate) cache: PathBuf,
     pub(crate) told: Arc<Mutex<Told>>,
+    /// Called once they are learnt: nothing that comes after is needed.
+    pub(crate) done: Box<dyn Fn() + Send>,
 }
 
-impl Calibrate {
+impl Learn {
     fn told(&self, tell: impl FnOnce(&mut Told)) {
         tell(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -107,7 +108,7 @@ impl Calibrate {
     }
 }
 
-impl Calibration for Calibrate {
+impl Calibration for Learn {
     fn batch_size(&self) -> i32 {
         self.feed.batch() as i32
     }
@@ -126,29 +127,63 @@ impl Calibration for Calibrate {
     }
 
     fn read_cache(&mut self) -> Option<Vec<u8>> {
-        let ranges = read_ranges(&fs::read(&self.cache).ok()?);
-        self.told(|told| told.from_cache = ranges.is_some());
-        ranges
+        None
     }
 
     fn write_cache(&mut self, ranges: &[u8]) {
-        let mut whole = true;
-        self.told(|told| whole = told.problem.is_none());
-        if !whole {
-            // Ranges of a part of the data must not be taken for those of all of it next time.
-            return;
-        }
-        let file = [sha256_hex(ranges).as_bytes(), b"\n", ranges].concat();
-        if let Err(error) = write_atomic(&self.cache, &file) {
-            tracing::warn!("the calibration cache {} was not written: {error}", self.cache.display());
-        }
+        // Those of a part of the data must not be taken for those of all of it.
+        self.told(|told| told.ranges = told.problem.is_none().then(|| ranges.to_vec()));
+        (self.done)();
     }
 }
 
-/// The ranges behind their own hash; `None` where they are not what was written.
-fn read_ranges(file: &[u8]) -> Option<Vec<u8>> {
+/// Ranges that are known.
+pub(crate) struct Known {
+    pub(crate) batch: i32,
+    pub(crate) ranges: Vec<u8>,
+}
+
+impl Calibration for Known {
+    fn batch_size(&self) -> i32 {
+        self.batch
+    }
+
+    fn next_batch(&mut self, _names: &[&str], _addresses: &mut [*mut c_void]) -> bool {
+        false
+    }
+
+    fn read_cache(&mut self) -> Option<Vec<u8>> {
+        Some(self.ranges.clone())
+    }
+
+    fn write_cache(&mut self, _ranges: &[u8]) {}
+}
+
+/// Ranges of an earlier calibration, which stand behind their own hash; `None` where they are not what was written.
+pub(crate) fn read_ranges(cache: &Path) -> Option<Vec<u8>> {
+    let file = fs::read(cache).ok()?;
     let (hash, ranges) = (file.get(..64)?, file.get(65..)?);
     (sha256_hex(ranges).as_bytes() == hash).then(|| ranges.to_vec())
+}
+
+/// Keeps ranges for the next build on the same model and data.
+pub(crate) fn keep_ranges(cache: &Path, ranges: &[u8]) {
+    let file = [sha256_hex(ranges).as_bytes(), b"\n", ranges].concat();
+    if let Err(error) = write_atomic(cache, &file) {
+        tracing::warn!("the calibration cache {} was not written: {error}", cache.display());
+    }
+}
+
+/// Takes the ranges of some tensors out, so that TensorRT computes them in float; and how many those were. A line is
+/// `name: scale`, behind a first one that says who wrote them.
+pub(crate) fn without(ranges: &[u8], float: &BTreeSet<String>) -> (Vec<u8>, usize) {
+    let stays = |line: &&[u8]| {
+        let name = line.windows(2).rposition(|pair| pair == b": ").map(|at| &line[..at]);
+        !name.and_then(|name| str::from_utf8(name).ok()).is_some_and(|name| float.contains(name))
+    };
+    let lines = || ranges.split_inclusive(|&byte| byte == b'\n');
+    let kept: Vec<&[u8]> = lines().filter(stays).collect();
+    (kept.concat(), lines().count() - kept.len())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! An artifact from the cache, or made now: the whole of a `Prepare` worker's work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use prony_backend::discovery;
 use prony_backend::gpu::{Budget, Gpu};
 use prony_backend::{ModelFile, open_model, precision_of};
-use prony_model::sha256_hex;
+use prony_model::{decoding_tail, sha256_hex};
 use prony_nvinfer::{Driver, Family, Library};
 use prony_types::{
     ArtifactSpec, BuildProgress, DiscoverJob, EngineIdentity, EngineSpec, HeadChoice, ModelInfo, Precision, PrepareJob,
@@ -19,7 +19,7 @@ use prony_types::{
 use prony_vision::{Fit, Head};
 
 use crate::arithmetic::{Situation, arithmetic};
-use crate::build::{Built, Order, Tools, build};
+use crate::build::{Built, CalibrationOrder, Order, Tools, build};
 use crate::cache::{Cache, Origin, hash_file};
 use crate::calibration::{Feed, data_sha256};
 use crate::error::ForgeError;
@@ -88,6 +88,8 @@ pub fn prepare(
     let arithmetic = arithmetic(spec.precision, situation)?;
     let calibrated = spec.calibration.as_ref().filter(|_| arithmetic.calibrate);
     let calibration_sha256 = calibrated.map(|data| data_sha256(data, &job.model.source)).transpose()?;
+    // Ranges that the outputs are decoded with are left out: no common scale holds coordinates and scores.
+    let float = if calibrated.is_some() { decoding_tail(&model.bytes) } else { BTreeSet::new() };
     let weights = weights(&model)?;
     let onnx_bytes = model.bytes.len() as u64 + weights.bytes;
     let recipe = Recipe {
@@ -95,6 +97,7 @@ pub fn prepare(
         weights: weights.hashes,
         engine: EngineSpec { calibration: calibrated.cloned(), ..spec },
         calibration_sha256,
+        float_tail: (!float.is_empty()).then_some(float.len()),
         identity: identity(&library, &gpu, &job.engine),
         plugins: plugin_hashes(&job.plugins)?,
     };
@@ -111,8 +114,10 @@ pub fn prepare(
     };
     let kept = cache.get_or_make(&recipe, origin, job.rebuild, &mut waiting, || {
         let budget = Budget::new(&gpu, job.gpu_mem_limit_bytes);
-        let tools = Tools { library: library.clone(), driver, gpu: gpu.clone(), budget, phases: Arc::default() };
-        let order = order(job, model, &recipe, arithmetic, &cache)?;
+        let learning = Budget::new(&gpu, job.gpu_mem_limit_bytes);
+        let phases = Arc::default();
+        let tools = Tools { library: library.clone(), driver, gpu: gpu.clone(), budget, learning, phases };
+        let order = order(job, model, &recipe, arithmetic, float, &cache)?;
         let plan = plan(&recipe.engine, onnx_bytes);
         let advice = plan.advice(Meminfo::read(&meminfo()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
@@ -189,6 +194,7 @@ fn order(
     model: ModelFile,
     recipe: &Recipe,
     arithmetic: crate::arithmetic::Arithmetic,
+    float: BTreeSet<String>,
     cache: &Cache,
 ) -> Result<Order, ForgeError> {
     let spec = recipe.engine.clone();
@@ -200,7 +206,8 @@ fn order(
             let key = &sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32];
             let fit = fit(&model.info, &inputs);
             let feed = Feed::new(data, &job.model.source, inputs, fit)?;
-            Some((data.method, feed, cache.folder().join(format!("calibration-{key}.cache"))))
+            let cache = cache.folder().join(format!("calibration-{key}.cache"));
+            Some(CalibrationOrder { method: data.method, feed, cache, float })
         }
         _ => None,
     };
@@ -300,7 +307,7 @@ fn supervise(
         notes,
         host_peak_bytes: host_peak(),
         host_available_low_bytes: watch.lowest(),
-        device_peak_bytes: Some(tools.budget.peak()),
+        device_peak_bytes: Some(tools.budget.peak().max(tools.learning.peak())),
     })
 }
 

@@ -26,6 +26,9 @@ pub struct Recipe {
     /// SHA-256 of the data that int8 ranges are found on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration_sha256: Option<String>,
+    /// How many tensors the outputs are decoded with, which stay in float where ranges are found on data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub float_tail: Option<usize>,
     /// What builds it, and for what.
     #[serde(flatten)]
     pub identity: EngineIdentity,
@@ -120,6 +123,7 @@ fn title(path: &str) -> String {
     match path {
         "onnx_sha256" => "model".into(),
         "calibration_sha256" => "calibration data".into(),
+        "float_tail" => "tensors left in float".into(),
         "tensorrt" => "TensorRT".into(),
         "cuda" => "CUDA".into(),
         "gpu" => "GPU".into(),
@@ -144,6 +148,7 @@ pub(crate) mod tests {
             weights: BTreeMap::new(),
             engine: EngineSpec::new(Precision::Fp16),
             calibration_sha256: None,
+            float_tail: None,
             identity: EngineIdentity {
                 tensorrt: "8.6.0".into(),
                 gpu: "NVIDIA H200".into(),

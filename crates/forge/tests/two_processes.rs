@@ -22,6 +22,7 @@ fn recipe() -> Recipe {
         weights: BTreeMap::new(),
         engine,
         calibration_sha256: None,
+        float_tail: None,
         identity,
         plugins: BTreeMap::new(),
     }

@@ -8,8 +8,10 @@ mod file;
 mod info;
 mod literal;
 mod sidecar;
+mod tail;
 
 pub use builtin::builtin;
 pub use engine::{EngineFile, PlanHeader, PlanVersion, map_file, sha256_file};
 pub use file::{ModelError, ModelFile, sha256_hex};
 pub use sidecar::{ENGINE_SCHEMA, Sidecar, mismatch};
+pub use tail::decoding_tail;

@@ -57,6 +57,7 @@ struct Ledger {
     held: u64,
     peak: u64,
     requests: u64,
+    closed: bool,
     warned: bool,
     refusals: u64,
     violations: Vec<Violation>,
@@ -109,6 +110,11 @@ impl Budget {
         self.ledger().last_refusal.clone()
     }
 
+    /// Refuses everything from now on. That ends a build of TensorRT 8, which cannot be asked to stop.
+    pub fn close(&self) {
+        self.ledger().closed = true;
+    }
+
     /// Takes so much out of the budget for memory that the caller makes; it is back when the token is dropped.
     pub fn reserve(self: &Arc<Budget>, bytes: u64) -> Result<Reserved, String> {
         self.claim(bytes)?;
@@ -122,6 +128,9 @@ impl Budget {
     /// Counts a request, or refuses it.
     fn claim(&self, bytes: u64) -> Result<(), String> {
         let mut ledger = self.ledger();
+        if ledger.closed {
+            return Err("nothing more is given out".to_owned());
+        }
         ledger.requests += 1;
         let held = ledger.held;
         if self.failing_at == Some(ledger.requests) {

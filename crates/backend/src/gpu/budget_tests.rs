@@ -131,3 +131,13 @@ fn threads_share_one_limit() {
     assert_eq!((budget.held(), out.lock().unwrap().len()), (0, 0));
     assert!(budget.peak() <= 64);
 }
+
+#[test]
+fn a_closed_budget_gives_nothing_and_counts_nothing() {
+    let (budget, _) = budget(Some(1000));
+    let held = budget.allocate(400, 256);
+    budget.close();
+    assert!(budget.allocate(1, 256).is_null() && budget.reserve(1).is_err());
+    assert_eq!((budget.refusals(), budget.last_refusal(), budget.violations().len()), (0, None, 0));
+    assert!(budget.free(held), "what is out can still come back");
+}

@@ -132,49 +132,71 @@ impl Upload for Kept {
     }
 }
 
-fn calibrate(cache: &Path, frames: u32) -> Calibrate {
-    Calibrate {
+fn learn(frames: u32) -> Learn {
+    Learn {
         feed: feed(&spec(SourceSpec::Scenes, frames), image(DType::F32, 1)).unwrap(),
         upload: Box::new(Kept::default()),
-        cache: cache.to_owned(),
         told: Arc::default(),
+        done: Box::new(|| {}),
     }
 }
 
 #[test]
 fn batches_come_until_there_are_no_more() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut calibrate = calibrate(&dir.path().join("c.cache"), 2);
+    let mut learn = learn(2);
     let mut addresses = [std::ptr::null_mut()];
-    assert!(calibrate.next_batch(&["images"], &mut addresses) && !addresses[0].is_null());
-    assert!(calibrate.next_batch(&["images"], &mut addresses));
-    assert!(!calibrate.next_batch(&["images"], &mut addresses));
-    assert_eq!(*calibrate.told.lock().unwrap(), Told { batches: 2, ..Told::default() });
+    assert!(learn.next_batch(&["images"], &mut addresses) && !addresses[0].is_null());
+    assert!(learn.next_batch(&["images"], &mut addresses));
+    assert!(!learn.next_batch(&["images"], &mut addresses));
+    assert_eq!(*learn.told.lock().unwrap(), Told { batches: 2, ..Told::default() });
 }
 
 #[test]
 fn an_input_that_nobody_knows_ends_it_with_a_reason() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut calibrate = calibrate(&dir.path().join("c.cache"), 2);
-    assert!(!calibrate.next_batch(&["other"], &mut [std::ptr::null_mut()]));
-    let problem = calibrate.told.lock().unwrap().problem.clone();
-    assert_eq!(problem.as_deref(), Some("the builder asks for an input `other` that the model has not"));
+    let mut learn = learn(2);
+    assert!(!learn.next_batch(&["other"], &mut [std::ptr::null_mut()]));
+    learn.write_cache(b"ranges of half the data");
+    let told = learn.told.lock().unwrap().clone();
+    assert_eq!(told.problem.as_deref(), Some("the builder asks for an input `other` that the model has not"));
+    assert_eq!(told.ranges, None);
+}
+
+#[test]
+fn what_is_learnt_is_told_and_then_it_is_done() {
+    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let heard = Arc::clone(&done);
+    let hear = Box::new(move || heard.store(true, std::sync::atomic::Ordering::Relaxed));
+    let mut learn = Learn { done: hear, ..learn(1) };
+    assert_eq!(learn.read_cache(), None);
+    learn.write_cache(b"TRT-8600-EntropyCalibration2\nimages: 3c010a14");
+    assert!(done.load(std::sync::atomic::Ordering::Relaxed));
+    let ranges = learn.told.lock().unwrap().ranges.clone().unwrap();
+    let mut known = Known { batch: 1, ranges };
+    assert_eq!(known.read_cache().unwrap(), b"TRT-8600-EntropyCalibration2\nimages: 3c010a14");
+    assert!(!known.next_batch(&["images"], &mut [std::ptr::null_mut()]), "no batch is needed");
 }
 
 #[test]
 fn ranges_are_kept_and_not_believed_when_they_were_changed() {
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("c.cache");
-    let mut calibrate = calibrate(&cache, 1);
-    assert_eq!(calibrate.read_cache(), None);
-    calibrate.write_cache(b"TRT-8600-EntropyCalibration2\nimages: 3c010a14");
-    assert_eq!(calibrate.read_cache().unwrap(), b"TRT-8600-EntropyCalibration2\nimages: 3c010a14");
-    assert!(calibrate.told.lock().unwrap().from_cache);
+    assert_eq!(read_ranges(&cache), None);
+    keep_ranges(&cache, b"TRT-8600-EntropyCalibration2\nimages: 3c010a14");
+    assert_eq!(read_ranges(&cache).unwrap(), b"TRT-8600-EntropyCalibration2\nimages: 3c010a14");
     let mut bytes = fs::read(&cache).unwrap();
     *bytes.last_mut().unwrap() = b'5';
     fs::write(&cache, bytes).unwrap();
-    assert_eq!(calibrate.read_cache(), None);
-    assert!(!calibrate.told.lock().unwrap().from_cache);
+    assert_eq!(read_ranges(&cache), None);
     fs::write(&cache, b"short").unwrap();
-    assert_eq!(calibrate.read_cache(), None);
+    assert_eq!(read_ranges(&cache), None);
+}
+
+#[test]
+fn tensors_that_stay_in_float_lose_their_range() {
+    let ranges = b"TRT-8600-EntropyCalibration2\nimages: 3c010a14\na: b: 3d\n/Concat_output_0: 3e5a\noutput0: 40\n";
+    let float = BTreeSet::from(["output0", "a: b", "/Concat"].map(String::from));
+    let (left, gone) = without(ranges, &float);
+    assert_eq!(gone, 2);
+    assert_eq!(left, b"TRT-8600-EntropyCalibration2\nimages: 3c010a14\n/Concat_output_0: 3e5a\n");
+    assert_eq!(without(ranges, &BTreeSet::new()), (ranges.to_vec(), 0));
 }
