@@ -34,10 +34,10 @@ pub use plan::{
     PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec, UnknownName,
 };
 pub use record::{
-    Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, Equivalent, ExitCode, Gate,
-    Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases,
-    PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA,
-    SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
+    Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
+    Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord,
+    ModelRecord, Phases, PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo,
+    RunRecord, SCHEMA, SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
 };
 pub use sample::{Sample, Stage, Telemetry};
 pub use tensor::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};

@@ -242,6 +242,9 @@ pub struct CellRecord {
     /// Why there is no agreement, where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement_absent: Option<String>,
+    /// Whether it gives the same for the same, needing no data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consistency: Vec<ConsistencyCheck>,
     /// How right it is, on data with ground truth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<AccuracyRecord>,
@@ -313,6 +316,7 @@ impl CellRecord {
             equivalents: Vec::new(),
             agreement: None,
             agreement_absent: None,
+            consistency: Vec::new(),
             accuracy: None,
             accuracy_absent: None,
             input: None,
@@ -600,6 +604,18 @@ pub struct Agreement {
     /// Share of boxes that found their like after NMS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched_boxes: Option<f64>,
+}
+
+/// One way in which a cell must agree with itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsistencyCheck {
+    /// What was done, in words: `the same frame twice`, `a fresh session`.
+    pub name: String,
+    /// Whether it held; absent where it could not be tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<bool>,
+    /// What was seen, or why it could not be tried.
+    pub detail: String,
 }
 
 /// Two tensors against each other.
