@@ -72,10 +72,16 @@ pub enum SourceError {
         cause: io::Error,
     },
     /// The output folder holds something that this program did not write.
-    #[error("{}: not empty and not made by `prony data synth`; give a new or an empty folder", path.display())]
+    #[error("{}: not empty and not made by this command; give a new or an empty folder", path.display())]
     ForeignFolder {
         /// The folder.
         path: PathBuf,
+    },
+    /// A model and a data set that have nothing to do with each other.
+    #[error("{reason}")]
+    Classes {
+        /// Which classes stand on both sides.
+        reason: String,
     },
     /// A count that makes no data set.
     #[error("count {count}: a data set has from 1 to {max} images")]
@@ -98,6 +104,11 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// What is wrong with a data set or a file of it.
+    pub(crate) fn data(path: &Path, reason: impl Into<String>) -> SourceError {
+        SourceError::BadData { path: path.to_path_buf(), reason: reason.into() }
+    }
+
     /// For `map_err`: what was tried with a path, and what the system said.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> SourceError {
         let path = path.to_path_buf();
