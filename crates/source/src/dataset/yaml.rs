@@ -282,7 +282,7 @@ fn flow_word(chars: &mut Peekable<Chars<'_>>, is_key: bool) -> Parsed<String> {
         return Err("a quote is not closed".to_owned());
     }
     let mut word = String::new();
-    while let Some(c) = chars.next_if(|c| !matches!(c, ',' | ']' | '}' | '[' | '{') && !(is_key && *c == ':')) {
+    while let Some(c) = chars.next_if(|c| !(matches!(c, ',' | ']' | '}' | '[' | '{') || is_key && *c == ':')) {
         word.push(c);
     }
     let word = word.trim();
