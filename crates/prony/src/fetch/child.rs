@@ -49,6 +49,7 @@ impl Tool {
             Tool::Curl => command([
                 "curl",
                 "--silent",
+                "--fail",
                 "--show-error",
                 "--location",
                 "--globoff",
@@ -101,7 +102,7 @@ fn command<const N: usize>(words: [&str; N]) -> Command {
 }
 
 /// Fills the part up from an `https://` address.
-pub(super) fn transfer(errand: &Errand<'_>, url: &Url, part: &mut Part, name: &str) -> anyhow::Result<End> {
+pub(super) fn transfer(errand: &Errand<'_>, url: &Url, part: &Part, name: &str) -> anyhow::Result<End> {
     let Some(tool) = Tool::find() else {
         if part.len()? == 0 {
             part.discard()?;
@@ -117,15 +118,7 @@ pub(super) fn transfer(errand: &Errand<'_>, url: &Url, part: &mut Part, name: &s
         if errand.interrupt.asked() {
             return Ok(End::Stopped);
         }
-        let total = headers.content_length();
-        let stamp = headers.stamp(&errand.url.to_string(), total);
-        reconcile(errand, part, &stamp, name)?;
-        preflight(errand, part, total)?;
-        part.mark(&stamp)?;
-        if total.is_some_and(|total| part.len().is_ok_and(|have| have == total)) {
-            return Ok(End::Whole);
-        }
-        let words = match run(errand, tool, &address, part, name, total)? {
+        let words = match attempt(errand, tool, &address, part, name, headers)? {
             Ran::Well => return Ok(End::Whole),
             Ran::Stopped => return Ok(End::Stopped),
             Ran::Badly(words) => words,
@@ -148,8 +141,34 @@ pub(super) fn transfer(errand: &Errand<'_>, url: &Url, part: &mut Part, name: &s
     }
 }
 
-/// What the server says about the file; nothing where it does not answer that.
-fn head(errand: &Errand<'_>, tool: Tool, address: &str) -> anyhow::Result<Headers> {
+/// One download, or the rest of one.
+fn attempt(
+    errand: &Errand<'_>,
+    tool: Tool,
+    address: &str,
+    part: &Part,
+    name: &str,
+    headers: Option<Headers>,
+) -> anyhow::Result<Ran> {
+    let known = part.stamp().is_some_and(|stamp| stamp.condition().is_some() || stamp.total.is_some());
+    if headers.is_none() && known && part.len()? > 0 {
+        // It answered before: what is there is not given up because it does not answer now.
+        return Ok(Ran::Badly("the server does not say whether the file is still the same".to_owned()));
+    }
+    let headers = headers.unwrap_or_default();
+    let total = headers.content_length();
+    let stamp = headers.stamp(&errand.url.to_string(), total);
+    reconcile(errand, part, &stamp, name)?;
+    preflight(errand, part, total)?;
+    part.mark(&stamp)?;
+    if total == Some(part.len()?) {
+        return Ok(Ran::Well);
+    }
+    run(errand, tool, address, part, name, total)
+}
+
+/// What the server says about the file; `None` where it does not answer that.
+fn head(errand: &Errand<'_>, tool: Tool, address: &str) -> anyhow::Result<Option<Headers>> {
     let mut command = tool.head(address);
     let mut child = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()), tool)?;
     let said = thread::scope(|scope| {
@@ -161,10 +180,10 @@ fn head(errand: &Errand<'_>, tool: Tool, address: &str) -> anyhow::Result<Header
         ended.map(|well| well.filter(|well| *well).map(|_| out + "\n" + &err))
     })?;
     // Of a chain of redirections the last answer counts.
-    let said = said.unwrap_or_default();
+    let Some(said) = said else { return Ok(None) };
     let lines: Vec<&str> = said.lines().map(str::trim).collect();
     let last = lines.iter().rposition(|line| line.starts_with("HTTP/")).unwrap_or(lines.len());
-    Ok(Headers::parse(lines[last..].iter().skip(1).take_while(|line| !line.is_empty()).copied()))
+    Ok(Some(Headers::parse(lines[last..].iter().skip(1).take_while(|line| !line.is_empty()).copied())))
 }
 
 enum Ran {
