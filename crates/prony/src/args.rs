@@ -1,12 +1,14 @@
 //! The command line as it is typed. Nothing beyond [`crate::resolve`] sees these types.
 
+mod data;
 mod engine;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use prony_types::{BackendName, HeadChoice, Precision, SceneKind};
+use prony_types::{BackendName, HeadChoice, Precision};
 
+pub(crate) use self::data::{ChoiceArgs, DataArgs, DataVerb, FetchArgs, InfoArgs, SubsetArgs, SynthArgs};
 pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs};
 use crate::command::Shape;
 use crate::options::{BenchOptions, Library};
@@ -40,7 +42,7 @@ pub(crate) enum Verb {
     Build(Box<BuildArgs>),
     /// List, check and prune the engines that were built
     Cache(CacheArgs),
-    /// Make data sets
+    /// Look into data sets, cut, make and download them
     Data(DataArgs),
     /// Render the report of a run again
     Report(ReportArgs),
@@ -169,38 +171,6 @@ pub(crate) struct RunArgs {
     /// How outputs become boxes: auto, dense, objectness, dfl, end2end, efficient-nms, rtdetr, none [default: auto]
     #[arg(long, value_name = "HEAD", help_heading = "Boxes")]
     pub(crate) head: Option<HeadChoice>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DataArgs {
-    #[command(subcommand)]
-    pub(crate) verb: DataVerb,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DataVerb {
-    /// Write built-in scenes as a COCO and Ultralytics data set
-    Synth(SynthArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  prony data synth --kind rgb --count 500 --seed 7 scenes/")]
-pub(crate) struct SynthArgs {
-    /// Folder to make
-    pub(crate) out: PathBuf,
-    /// Colour or heat
-    #[arg(long, default_value = "rgb", value_name = "rgb|thermal")]
-    pub(crate) kind: SceneKind,
-    /// Number of images
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) count: u32,
-    /// The same seed gives the same bytes, everywhere
-    #[arg(long, default_value_t = 7)]
-    pub(crate) seed: u64,
-    /// No progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -56,8 +56,7 @@ fn from_jpeg(file: &[u8], mut samples: Vec<u8>) -> Result<(DynamicImage, Orienta
 fn from_other(file: &[u8]) -> Result<(DynamicImage, Orientation), String> {
     let mut reader = ImageReader::new(Cursor::new(file)).with_guessed_format().map_err(unreadable)?;
     let mut limits = Limits::default();
-    limits.max_image_width = Some(MAX_SIDE);
-    limits.max_image_height = Some(MAX_SIDE);
+    // The sides are checked below, with our own words.
     limits.max_alloc = Some(MAX_BYTES);
     reader.limits(limits);
 

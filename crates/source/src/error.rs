@@ -41,6 +41,26 @@ pub enum SourceError {
         /// What the encoder said.
         reason: String,
     },
+    /// A file of a data set that is no JSON, or holds something else.
+    #[error("{}:{line}:{column}: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Byte of the line, from 1.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// A data set that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    BadData {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
     /// The system refused.
     #[error("{}: cannot {action}: {cause}", path.display())]
     Io {
@@ -52,10 +72,16 @@ pub enum SourceError {
         cause: io::Error,
     },
     /// The output folder holds something that this program did not write.
-    #[error("{}: not empty and not made by `prony data synth`; give a new or an empty folder", path.display())]
+    #[error("{}: not empty and not made by this command; give a new or an empty folder", path.display())]
     ForeignFolder {
         /// The folder.
         path: PathBuf,
+    },
+    /// A model and a data set that have nothing to do with each other.
+    #[error("{reason}")]
+    Classes {
+        /// Which classes stand on both sides.
+        reason: String,
     },
     /// A count that makes no data set.
     #[error("count {count}: a data set has from 1 to {max} images")]
@@ -78,6 +104,11 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// What is wrong with a data set or a file of it.
+    pub(crate) fn data(path: &Path, reason: impl Into<String>) -> SourceError {
+        SourceError::BadData { path: path.to_path_buf(), reason: reason.into() }
+    }
+
     /// For `map_err`: what was tried with a path, and what the system said.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> SourceError {
         let path = path.to_path_buf();

@@ -49,6 +49,11 @@ impl Loader {
         let spare = self.image.take().and_then(Image::into_u8).unwrap_or_default();
         Ok(self.image.insert(read(path, &mut self.file, spare)?))
     }
+
+    /// Keeps a frame that did not come from a file.
+    pub(crate) fn hold(&mut self, image: Image) -> &Image {
+        self.image.insert(image)
+    }
 }
 
 /// Decodes a single file, as [`Loader::load`] does.
@@ -64,7 +69,7 @@ fn read(path: &Path, bytes: &mut Vec<u8>, spare: Vec<u8>) -> Result<Image, Sourc
     decode::frame(bytes, spare).map_err(|reason| SourceError::BadImage { path: path.to_path_buf(), reason })
 }
 
-fn is_image_name(path: &Path) -> bool {
+pub(crate) fn is_image_name(path: &Path) -> bool {
     path.extension()
         .and_then(|ending| ending.to_str())
         .is_some_and(|ending| ENDINGS.contains(&ending.to_ascii_lowercase().as_str()))

@@ -6,7 +6,7 @@
 mod angle;
 mod noise;
 mod rgb;
-mod rng;
+pub(crate) mod rng;
 mod shape;
 mod thermal;
 mod view;
@@ -83,6 +83,21 @@ fn view(kind: SceneKind) -> View {
     }
 }
 
+/// What scene `index` of a series shows, without painting it.
+pub fn scene_truth(kind: SceneKind, seed: u64, index: u32) -> Vec<GroundTruth> {
+    let world = World::new(seed, index, &CLASSES);
+    let (_, mut truth) = view::look(&view(kind), &world);
+    as_seen(kind, &mut truth);
+    truth
+}
+
+/// Heat has no hue: the two balls are one class there.
+fn as_seen(kind: SceneKind, truth: &mut [GroundTruth]) {
+    if kind == SceneKind::Thermal {
+        truth.iter_mut().for_each(|object| object.class = object.class.saturating_sub(1));
+    }
+}
+
 /// Scene `index` of the endless series `seed`. Both kinds show the same world for the same numbers.
 pub fn scene(kind: SceneKind, seed: u64, index: u32) -> Scene {
     let world = World::new(seed, index, &CLASSES);
@@ -93,12 +108,8 @@ pub fn scene(kind: SceneKind, seed: u64, index: u32) -> Scene {
         SceneKind::Rgb => {
             Image::from_u8(width, height, PixelFormat::Rgb8, rgb::render(&view, &world, &masks, seed, index))
         }
-        SceneKind::Thermal => {
-            for object in &mut truth {
-                object.class = object.class.saturating_sub(1);
-            }
-            Image::from_u16(width, height, thermal::render(&view, &world, &masks, seed, index))
-        }
+        SceneKind::Thermal => Image::from_u16(width, height, thermal::render(&view, &world, &masks, seed, index)),
     };
+    as_seen(kind, &mut truth);
     Scene { image: image.expect("the cameras fill their whole view"), truth }
 }

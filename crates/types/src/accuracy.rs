@@ -12,7 +12,7 @@ use crate::PostSpec;
 pub struct DataSpec {
     /// Where it is.
     pub source: DataSource,
-    /// Part of a `data.yaml`: `val` unless said otherwise.
+    /// Part of a `data.yaml`, or of a folder with several `instances*.json`: `val` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<String>,
     /// At most so many images, drawn by `seed`.
@@ -23,6 +23,9 @@ pub struct DataSpec {
     /// A file that names the images to use, one id or file name a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<PathBuf>,
+    /// Where the images of a COCO file are, when they are not beside it in a usual place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<PathBuf>,
 }
 
 /// Where a data set is.

@@ -1,28 +1,32 @@
 //! `prony data`.
 
+mod fetch;
+mod info;
+mod subset;
+
 use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use prony_source::dataset::{self, Dataset};
 use prony_source::synth;
-use prony_types::ExitCode;
+use prony_types::{ExitCode, SceneKind};
 
-use crate::args::{DataArgs, DataVerb, SynthArgs};
+use crate::args::{ChoiceArgs, DataArgs, DataVerb, SynthArgs};
+use crate::command::with_sign_of_life;
 use crate::run::Interrupt;
 
 pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
     match args.verb {
         DataVerb::Synth(args) => synthesise(&args),
+        DataVerb::Info(args) => info::info(&args),
+        DataVerb::Subset(args) => subset::subset(&args),
+        DataVerb::Fetch(args) => fetch::fetch(&args),
     }
 }
 
 fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let bar = if args.quiet || !std::io::stderr().is_terminal() {
-        ProgressBar::hidden()
-    } else {
-        let style = ProgressStyle::with_template("  {bar:30.cyan/dim} {pos}/{len} scenes  ETA {eta}")?;
-        ProgressBar::new(u64::from(args.count)).with_style(style.progress_chars("━╸─"))
-    };
+    let bar = bar(args.quiet, u64::from(args.count), "scenes")?;
     let progress = |done: u32| {
         bar.set_position(u64::from(done));
         !interrupt.asked()
@@ -48,4 +52,33 @@ fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
         println!("COCO: annotations/instances.json   Ultralytics: data.yaml");
     }
     Ok(ExitCode::Ok)
+}
+
+/// On a terminal, how many of `count` are done; elsewhere nothing.
+fn bar(quiet: bool, count: u64, what: &str) -> anyhow::Result<ProgressBar> {
+    if quiet || !std::io::stderr().is_terminal() {
+        return Ok(ProgressBar::hidden());
+    }
+    let style = ProgressStyle::with_template(&format!("  {{bar:30.cyan/dim}} {{pos}}/{{len}} {what}  ETA {{eta}}"))?;
+    Ok(ProgressBar::new(count).with_style(style.progress_chars("━╸─")))
+}
+
+/// Opens a data set, whatever its kind.
+fn open(choice: &ChoiceArgs) -> anyhow::Result<Dataset> {
+    // A path is never the built-in scenes, so their kind does not matter.
+    Ok(with_sign_of_life("reading the data set", || dataset::open(&choice.spec(), SceneKind::Rgb))?)
+}
+
+/// What is wrong with a data set: each kind with its first few.
+fn problem_lines<'k, 'a>(kinds: impl Iterator<Item = (&'k str, u64, &'a [String])>) -> String {
+    let mut text = String::new();
+    for (kind, count, named) in kinds {
+        text += &format!("  {count} {kind}\n");
+        named.iter().for_each(|line| text += &format!("    {line}\n"));
+        let more = count.saturating_sub(named.len() as u64);
+        if more > 0 {
+            text += &format!("    and {more} more\n");
+        }
+    }
+    text
 }

@@ -17,6 +17,11 @@ impl View {
         View { quiet, live: !quiet && std::io::stderr().is_terminal() }
     }
 
+    /// Whether there is a terminal to show progress on.
+    pub(crate) fn is_live(self) -> bool {
+        self.live
+    }
+
     /// A line that stays.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {

@@ -4,19 +4,24 @@
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream of random numbers.
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
     /// The stream of one purpose in one scene. Streams do not depend on each other, so that a new colour does not
     /// move the objects.
-    pub(super) fn new(seed: u64, index: u32, purpose: u64) -> Rng {
+    pub(crate) fn new(seed: u64, index: u32, purpose: u64) -> Rng {
         Rng(mix(mix(seed).wrapping_add(u64::from(index)).wrapping_mul(STEP)) ^ mix(purpose.wrapping_add(STEP)))
     }
 
     /// The next 64 bits.
-    pub(super) fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
     /// A number from `low` to `high`, both included.

@@ -1,0 +1,70 @@
+//! `prony data fetch`: files from a server, one after the other.
+
+use std::io::{self, Write as _};
+
+use anyhow::bail;
+use prony_types::ExitCode;
+
+use crate::args::FetchArgs;
+use crate::fetch::{Errand, Fetched, Url, fetch as fetch_one};
+use crate::run::Interrupt;
+use crate::runtime::{View, megabytes};
+
+pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
+    let urls: Vec<Url> = args.urls.iter().map(|url| url.parse()).collect::<anyhow::Result<_>>()?;
+    for (flag, count) in [("--sha256", args.sha256.len()), ("--size", args.size.len())] {
+        if count != 0 && count != urls.len() {
+            bail!("{flag} is given {count} times for {} URLs; give one for each, in their order", urls.len());
+        }
+    }
+    let mut names = Vec::new();
+    for url in &urls {
+        let name = url.file_name()?;
+        if names.contains(&name) {
+            bail!("{url}: a second file called {name}; fetch it into another folder");
+        }
+        names.push(name);
+    }
+    let interrupt = Interrupt::listen()?;
+    let (mut failed, mut last) = (0, None);
+    for (index, url) in urls.iter().enumerate() {
+        let errand = Errand {
+            url,
+            folder: &args.out,
+            sha256: args.sha256.get(index),
+            size: args.size.get(index).copied(),
+            view: View::new(args.quiet),
+            interrupt: &interrupt,
+        };
+        match fetch_one(&errand) {
+            Ok(Fetched::Stopped { part, bytes }) => {
+                eprintln!("interrupted; {} of {} are kept, the same command goes on", megabytes(bytes), part.display());
+                return Ok(ExitCode::Interrupted);
+            }
+            Ok(done) => say(args.quiet, &done)?,
+            // The others may still be had.
+            Err(error) if urls.len() > 1 => {
+                eprintln!("error: {error:#}");
+                failed += 1;
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    match (last, failed) {
+        (Some(error), _) => Err(error),
+        (None, 0) => Ok(ExitCode::Ok),
+        (None, failed) if failed == urls.len() => Ok(ExitCode::Usage),
+        (None, _) => Ok(ExitCode::CellFailed),
+    }
+}
+
+fn say(quiet: bool, done: &Fetched) -> io::Result<()> {
+    match done {
+        _ if quiet => Ok(()),
+        Fetched::Whole { path, bytes, sha256 } => {
+            writeln!(io::stdout(), "{}: {}, sha256 {sha256}", path.display(), megabytes(*bytes))
+        }
+        Fetched::There { path } => writeln!(io::stdout(), "{}: was there already", path.display()),
+        Fetched::Stopped { .. } => Ok(()),
+    }
+}

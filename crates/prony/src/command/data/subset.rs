@@ -1,0 +1,65 @@
+//! `prony data subset`: a slice as a data set of its own.
+
+use std::io::{self, Write as _};
+
+use prony_source::dataset::subset::{self, SubsetSpec, Transfer};
+use prony_types::ExitCode;
+use serde_json::json;
+
+use crate::args::SubsetArgs;
+use crate::run::Interrupt;
+use crate::runtime::megabytes;
+
+pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
+    let data = super::open(&args.choice)?;
+    let transfer = match (args.link, args.symlink) {
+        (true, _) => Transfer::Link,
+        (_, true) => Transfer::Symlink,
+        _ => Transfer::Copy,
+    };
+    let interrupt = Interrupt::listen()?;
+    let bar = super::bar(args.quiet, data.images.len() as u64, "images")?;
+    let progress = |done: u32| {
+        bar.set_position(u64::from(done));
+        !interrupt.asked()
+    };
+    let spec = SubsetSpec { out: &args.out, transfer, max_side: args.max_side };
+    let outcome = subset::write(&data, &spec, &progress);
+    bar.finish_and_clear();
+    if interrupt.asked() {
+        eprintln!("interrupted; {} is not finished, the same command makes it anew", args.out.display());
+        return Ok(ExitCode::Interrupted);
+    }
+    let summary = outcome?;
+    if args.json {
+        let value = json!({
+            "schema": "prony.subset/1",
+            "out": args.out,
+            "of": data.name,
+            "images": summary.images,
+            "objects": summary.objects,
+            "scaled": summary.scaled,
+            "image_bytes": summary.image_bytes,
+            "sha256": summary.sha256,
+            "problem_count": summary.problems.count(),
+            "problems": summary.problems.named().collect::<Vec<_>>(),
+        });
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&value)?)?;
+        return Ok(ExitCode::Ok);
+    }
+    if !args.quiet {
+        eprint!("{}", super::problem_lines(summary.problems.kinds()));
+        let scaled = if summary.scaled > 0 { format!(", {} scaled down", summary.scaled) } else { String::new() };
+        writeln!(
+            io::stdout(),
+            "{}: {} images with {} objects ({}{scaled}), of {}\nsha256 {}",
+            args.out.display(),
+            summary.images,
+            summary.objects,
+            megabytes(summary.image_bytes),
+            data.name,
+            summary.sha256,
+        )?;
+    }
+    Ok(ExitCode::Ok)
+}
