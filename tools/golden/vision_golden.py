@@ -92,8 +92,9 @@ SIZE = 160
 ANCHORS = 20 * 20 + 10 * 10 + 5 * 5
 
 
-def expected(prediction, conf, iou, max_det, src, end2end=False):
-    kept = non_max_suppression(prediction.clone(), conf, iou, max_det=max_det, end2end=end2end)[0]
+def expected(prediction, conf, iou, max_det, src, end2end=False, multi_label=False):
+    kept = non_max_suppression(prediction.clone(), conf, iou, max_det=max_det, end2end=end2end,
+                               multi_label=multi_label)[0]
     return back(kept, src)
 
 
@@ -108,6 +109,11 @@ def dense_cases(name, head, tensor, prediction, cases, **more):
     for conf, iou, max_det, src in SETTINGS:
         boxes = expected(torch.from_numpy(prediction), conf, iou, max_det, src, **more)
         cases.append(dict(file=name, head=head, conf=conf, iou=iou, max_det=max_det, src=src, boxes=boxes))
+    # As validation does it: every class of an anchor that is sure enough.
+    for conf, iou, max_det, src in [] if more else [(0.001, 0.7, 300, [117, 213]), (0.05, 0.7, 1000, [213, 117])]:
+        boxes = expected(torch.from_numpy(prediction), conf, iou, max_det, src, multi_label=True)
+        cases.append(dict(file=name, head=head, conf=conf, iou=iou, max_det=max_det, src=src, boxes=boxes,
+                          multi_label=True))
 
 
 SETTINGS = [

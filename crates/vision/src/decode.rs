@@ -21,12 +21,14 @@ const BINS: usize = DFL_CHANNELS / 4;
 /// Decodes the outputs of one model, frame after frame.
 ///
 /// It owns its scratch: after the first call it does not allocate, as long as the outputs keep their shape. The rules are
-/// those of Ultralytics' predict mode: one class a box, scores strictly above the threshold, suppression within a class.
+/// those of Ultralytics' predict mode: one class a box, scores strictly above the threshold, suppression within a class; or,
+/// with `multi_label`, those of its validation: a box for every class of an anchor that is sure enough.
 pub struct Decoder {
     head: Head,
     conf: f32,
     iou: f32,
     max_det: usize,
+    multi_label: bool,
     imgsz: [u32; 2],
     activation: Activation,
     hits: Vec<Hit>,
@@ -45,6 +47,7 @@ impl Decoder {
             conf: post.conf,
             iou: post.iou,
             max_det: post.max_det as usize,
+            multi_label: post.multi_label,
             imgsz,
             activation: Activation::default(),
             hits: Vec::new(),
@@ -57,6 +60,14 @@ impl Decoder {
     /// The head that is decoded.
     pub fn head(&self) -> &Head {
         &self.head
+    }
+
+    /// Other thresholds from now on; what was learnt about the scores stays.
+    pub fn set_post(&mut self, post: &PostSpec) {
+        self.conf = post.conf;
+        self.iou = post.iou;
+        self.max_det = post.max_det as usize;
+        self.multi_label = post.multi_label;
     }
 
     /// Whether the model's scores are probabilities as they come out, or logits that get a sigmoid here.
@@ -166,16 +177,17 @@ impl Decoder {
             self.activation.settle(rows.iter().copied());
             sift_columns(rows, anchors, self.activation.floor(self.conf), &mut self.hits);
         }
+        // A query of RT-DETR is one object and has one class.
+        let every_class = self.multi_label && !matches!(self.head, Head::RtDetr { .. });
         for hit in &self.hits {
             let start = hit.anchor as usize * if transposed { width } else { 1 };
             let at = |channel: usize| data[start + channel * step];
             let sure = objectness.map_or(1.0, |channel| self.activation.apply(at(channel)));
-            let score = self.activation.apply(hit.score) * sure;
-            if score > self.conf {
-                let (cx, cy, half_w, half_h) = (at(0), at(1), at(2) / 2.0, at(3) / 2.0);
-                let (x1, y1, x2, y2) = (cx - half_w, cy - half_h, cx + half_w, cy + half_h);
-                self.boxes.push(Detection { x1, y1, x2, y2, score, class: hit.class });
-            }
+            let (cx, cy, half_w, half_h) = (at(0), at(1), at(2) / 2.0, at(3) / 2.0);
+            let corners = [cx - half_w, cy - half_h, cx + half_w, cy + half_h];
+            let score = |value: f32| self.activation.apply(value) * sure;
+            let found = candidates(every_class, classes, *hit, |class| at(first + class as usize), score, self.conf);
+            self.boxes.extend(found.map(|(class, score)| boxed(corners, score, class)));
         }
     }
 
@@ -186,17 +198,19 @@ impl Decoder {
         self.activation.settle(rows.iter().copied());
         sift_columns(rows, anchors, self.activation.floor(self.conf), &mut self.hits);
         for hit in &self.hits {
-            let score = self.activation.apply(hit.score);
-            if score > self.conf {
-                let anchor = hit.anchor as usize;
-                let distance =
-                    |side: usize| expectation(std::array::from_fn(|bin| data[(side * BINS + bin) * anchors + anchor]));
-                let [left, top, right, bottom] = std::array::from_fn(distance);
-                let [cx, cy, stride] = self.grid[anchor];
-                let (x1, y1) = ((cx - left) * stride, (cy - top) * stride);
-                let (x2, y2) = ((cx + right) * stride, (cy + bottom) * stride);
-                self.boxes.push(Detection { x1, y1, x2, y2, score, class: hit.class });
+            let anchor = hit.anchor as usize;
+            let score = |value: f32| self.activation.apply(value);
+            let of_class = |class: u32| rows[class as usize * anchors + anchor];
+            let mut found = candidates(self.multi_label, classes, *hit, of_class, score, self.conf).peekable();
+            if found.peek().is_none() {
+                continue;
             }
+            let distance =
+                |side: usize| expectation(std::array::from_fn(|bin| data[(side * BINS + bin) * anchors + anchor]));
+            let [left, top, right, bottom] = std::array::from_fn(distance);
+            let [cx, cy, stride] = self.grid[anchor];
+            let corners = [cx - left, cy - top, cx + right, cy + bottom].map(|side| side * stride);
+            self.boxes.extend(found.map(|(class, score)| boxed(corners, score, class)));
         }
     }
 
@@ -221,6 +235,25 @@ impl Decoder {
         let sure = boxes.flatten().filter(|b| b.score > self.conf).take(self.max_det);
         out.extend(sure.map(|b| place.back(&b)));
     }
+}
+
+/// Classes of an anchor that are sure enough, with their scores: all of them, or the surest.
+#[inline(always)]
+fn candidates(
+    every_class: bool,
+    classes: usize,
+    hit: Hit,
+    of_class: impl Fn(u32) -> f32,
+    score: impl Fn(f32) -> f32,
+    conf: f32,
+) -> impl Iterator<Item = (u32, f32)> {
+    let asked = if every_class { 0..classes as u32 } else { hit.class..hit.class + 1 };
+    let scored = asked.map(move |class| (class, score(if every_class { of_class(class) } else { hit.score })));
+    scored.filter(move |(_, score)| *score > conf)
+}
+
+fn boxed([x1, y1, x2, y2]: [f32; 4], score: f32, class: u32) -> Detection {
+    Detection { x1, y1, x2, y2, score, class }
 }
 
 /// Where the parts of a dense output lie.

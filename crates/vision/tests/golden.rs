@@ -36,6 +36,8 @@ struct DecodingCase {
     iou: f32,
     max_det: u32,
     src: [u32; 2],
+    #[serde(default)]
+    multi_label: bool,
     boxes: Vec<[f32; 6]>,
 }
 
@@ -99,7 +101,7 @@ fn transposed(shape: &[usize], data: &[f32]) -> (Vec<usize>, Vec<f32>) {
 
 fn check(case: &DecodingCase, head: Head, shape: &[usize], data: &[f32]) {
     let what = format!("{} at {} and {}: {head}", case.file, case.conf, case.iou);
-    let post = PostSpec { conf: case.conf, iou: case.iou, max_det: case.max_det, multi_label: false };
+    let post = PostSpec { conf: case.conf, iou: case.iou, max_det: case.max_det, multi_label: case.multi_label };
     let mut decoder = Decoder::new(head, &post, [160, 160]);
     let placed = Letterbox::new(case.src[0], case.src[1], 160, 160);
     let mut found: Vec<Detection> = Vec::new();
@@ -119,7 +121,8 @@ fn check(case: &DecodingCase, head: Head, shape: &[usize], data: &[f32]) {
 fn boxes_are_ultralytics_in_the_same_order() {
     let cases = index().decodings;
     let most = cases.iter().map(|case| case.boxes.len()).max();
-    assert!(cases.len() >= 18 && most > Some(50), "the golden files hold too little");
+    let several = cases.iter().filter(|case| case.multi_label).count();
+    assert!(cases.len() >= 26 && most > Some(300) && several >= 8, "the golden files hold too little");
     for case in cases {
         let (shape, data) = read::<f32>(&case.file);
         let choice: HeadChoice = case.head.parse().unwrap();
