@@ -6,6 +6,8 @@
 
 mod channel;
 mod clock;
+mod consistency;
+mod evaluate;
 mod frames;
 mod measure;
 mod outputs;
@@ -16,6 +18,7 @@ mod trtexec;
 mod worker;
 
 pub use clock::now_ns;
+pub use evaluate::scene_kind;
 pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};
 pub use worker::run_worker;

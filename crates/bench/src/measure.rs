@@ -1,12 +1,12 @@
 //! One cell under the clock: the way of a frame, and the loops around it.
 
-use prony_backend::{BackendError, Session, Timing};
+use prony_backend::{BackendError, Session, SlotInput, Timing};
 use prony_judge::steady::SteadyDetector;
-use prony_types::{Detection, Phase, Sample, TensorSpec, TensorView};
+use prony_types::{Detection, Phase, PostSpec, Sample, TensorSpec, TensorView};
 use prony_vision::{Decoder, HeadError, Letterbox, Preprocessor};
 
 use crate::frames::{Feed, Items};
-use crate::tensors::{fill, fill_image, output_spec};
+use crate::tensors::{fill, fill_image, fill_plane, output_spec};
 use crate::{RingWriter, now_ns};
 
 /// A fixed warm-up ends when it is asked to; a free one at this many seconds even if nothing settled.
@@ -252,10 +252,43 @@ impl Cell {
     pub(crate) fn replay(&mut self, frame: usize) -> Result<(), MeasureError> {
         self.next = frame % self.feed.len();
         self.load(0);
+        self.run_filled()
+    }
+
+    /// Writes a frame that was made ready elsewhere into an item of the batch in slot 0.
+    pub(crate) fn fill(&mut self, item: usize, plane: &[f32], letterbox: Letterbox) {
+        let Pipeline::Detector(detector) = &mut self.pipeline else { return };
+        fill_plane(plane, self.session.input(0, 0), [item, self.batch]);
+        detector.letterboxes[0][item] = Some(letterbox);
+    }
+
+    /// Puts the first image of slot 0 into every item of the batch.
+    pub(crate) fn repeat_first_item(&mut self) {
+        let Pipeline::Detector(detector) = &mut self.pipeline else { return };
+        let first = detector.letterboxes[0][0];
+        detector.letterboxes[0].fill(first);
+        match self.session.input(0, 0) {
+            SlotInput::F32(input) => repeat_first(input, self.batch),
+            SlotInput::F16(input) => repeat_first(input, self.batch),
+            _ => {}
+        }
+    }
+
+    /// Runs what slot 0 was filled with, outside the statistics.
+    pub(crate) fn run_filled(&mut self) -> Result<(), MeasureError> {
         self.session.run(0)?;
         self.look_at_outputs(0);
         self.ring.beat();
         Ok(())
+    }
+
+    /// Other thresholds for the boxes; the ones that were.
+    pub(crate) fn with_post(&mut self, post: &PostSpec) -> PostSpec {
+        let Pipeline::Detector(detector) = &mut self.pipeline else { return *post };
+        let Some(decoder) = &mut detector.decoder else { return *post };
+        let before = decoder.post();
+        decoder.set_post(post);
+        before
     }
 
     /// Boxes of one item of the last replayed batch.
@@ -274,6 +307,11 @@ impl Cell {
     pub(crate) fn output_specs(&self) -> Vec<TensorSpec> {
         (0..self.session.output_count()).map(|i| output_spec(&self.session.output(0, i))).collect()
     }
+}
+
+fn repeat_first<T: Copy>(input: &mut [T], batch: usize) {
+    let (first, rest) = input.split_at_mut(input.len() / batch);
+    rest.chunks_exact_mut(first.len().max(1)).for_each(|item| item.copy_from_slice(first));
 }
 
 /// Most outputs a detector has; beyond that the list is made on the heap.

@@ -2,8 +2,10 @@
 //! some; and a few pictures for people.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
+use prony_backend::Session;
 use prony_judge::agreement;
 use prony_types::{Agreement, Detection, EventKind, HeadChoice, OutputCheck, TensorData, Thumbnail};
 use prony_vision::{Head, draw};
@@ -98,18 +100,23 @@ fn agreed(cell: &mut Cell, path: &Path) -> Result<Option<Agreement>, Disagreemen
         return Err(Disagreement::Reference("the reference was computed on other frames".into()));
     }
     let mut worst: Option<Agreement> = None;
+    // Of boxes the share over all calls: a frame with one box would be all or nothing.
+    let (mut matched, mut of) = (0.0, 0.0);
     for (call, outputs) in reference.calls.iter().enumerate() {
         cell.replay(call * cell.batch).map_err(Disagreement::Cell)?;
         let now = held_against(cell, outputs, reference.by.clone()).map_err(Disagreement::Cell)?;
         let Some(now) = now else {
             return Err(Disagreement::Reference("the reference holds values that are not finite".into()));
         };
+        let boxes: usize = outputs.detections.iter().map(Vec::len).sum::<usize>().max(1);
+        matched += now.matched_boxes.unwrap_or(1.0) * boxes as f64;
+        of += boxes as f64;
         worst = Some(match worst {
             Some(before) => agreement::worse(before, &now),
             None => now,
         });
     }
-    Ok(worst)
+    Ok(worst.map(|worst| Agreement { matched_boxes: worst.matched_boxes.map(|_| matched / of), ..worst }))
 }
 
 /// The last replay against earlier outputs; `None` where those hold a NaN, with which nothing agrees.
@@ -145,16 +152,26 @@ fn worst_match(earlier: &[Vec<Detection>], now: &[Vec<Detection>]) -> f64 {
 
 /// Values of all outputs in slot 0. A zeroed score tensor hides in the cosine of the whole, so scores stand apart.
 fn values(cell: &Cell) -> Outputs {
-    let mut outputs = Outputs::default();
-    let head = match &cell.pipeline {
+    split(&*cell.session, head_of(cell), |length| 0..length)
+}
+
+/// How the cell's outputs become boxes; `None` for a model that is not a detector.
+pub(crate) fn head_of(cell: &Cell) -> Option<&Head> {
+    match &cell.pipeline {
         Pipeline::Detector(detector) => detector.decoder.as_ref().map(|decoder| decoder.head()),
         Pipeline::Plain => None,
-    };
-    for index in 0..cell.session.output_count() {
-        let view = cell.session.output(0, index);
+    }
+}
+
+/// A part of every output in slot 0, which `part` chooses by the output's length.
+pub(crate) fn split(session: &dyn Session, head: Option<&Head>, part: impl Fn(usize) -> Range<usize>) -> Outputs {
+    let mut outputs = Outputs::default();
+    for index in 0..session.output_count() {
+        let view = session.output(0, index);
         let is_box = boxes_of(head, view.shape);
-        for (i, value) in floats(view.data).into_iter().enumerate() {
-            if is_box(i) { outputs.boxes.push(value) } else { outputs.scores.push(value) }
+        let values = floats(view.data);
+        for i in part(values.len()) {
+            if is_box(i) { outputs.boxes.push(values[i]) } else { outputs.scores.push(values[i]) }
         }
     }
     outputs

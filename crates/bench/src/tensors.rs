@@ -50,6 +50,21 @@ pub fn fill_image(
     }
 }
 
+/// Writes an image that is letterboxed already into item `item` of `batch`; an input that takes no floats of 32 or 16 bits
+/// is left alone.
+///
+/// # Panics
+/// When the plane is not of the input's size.
+pub fn fill_plane(plane: &[f32], input: SlotInput<'_>, [item, batch]: [usize; 2]) {
+    let share = input.len() / batch;
+    let part = item * share..(item + 1) * share;
+    match input {
+        SlotInput::F32(input) => input[part].copy_from_slice(plane),
+        SlotInput::F16(input) => input[part].convert_from_f32_slice(plane),
+        _ => {}
+    }
+}
+
 /// Height and width of an input that takes images: floats of 32 or 16 bits, `[N,3,H,W]`.
 pub fn image_size(input: &TensorSpec) -> Option<[u32; 2]> {
     match (input.dtype, &input.shape[..]) {

@@ -61,6 +61,10 @@ pub(crate) fn measure(channel: &mut Channel, job: &MeasureJob) -> Result<(), Fai
             Command::WarmUp => cell.warm_up(job.warmup_s)?,
             Command::Round { round, seconds, max_samples } => cell.round(round, seconds, max_samples)?,
             Command::Throughput { seconds } => cell.throughput(seconds)?,
+            Command::Evaluate(_) => {
+                let problem = Some("trtexec does not hand its outputs out".to_owned());
+                EventKind::Evaluated { outcome: None, problem }
+            }
             Command::Finish { .. } => {
                 // No word on outputs: it does not hand them out, and the verdict says that they were not checked.
                 return Ok(channel.emit(EventKind::Finished { host_peak_bytes: cell.peak_bytes, device: None })?);

@@ -4,16 +4,18 @@ use std::io;
 use std::path::Path;
 
 use prony_backend::discovery::{self, Answer};
-use prony_backend::{BackendError, Buffer, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
+use prony_backend::{BackendError, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_forge::{ForgeError, Prepared};
 use prony_types::{
-    Affinity, BackendName, BuildProgress, CellSpec, Command, DeviceUse, DiscoverJob, EventKind, FailureKind,
-    HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, PrepareJob, ReferenceJob,
-    TensorSpec, WORKER_PROTOCOL,
+    Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, DiscoverJob, EventKind,
+    FailureKind, HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, PrepareJob,
+    ReferenceJob, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
 use crate::channel::Channel;
+use crate::consistency::{self, Witness};
+use crate::evaluate::{Unscored, evaluate};
 use crate::frames::{self, Feed};
 use crate::measure::{Cell, Detector, MeasureError, Pipeline};
 use crate::{RingWriter, now_ns, outputs, reference, tensors, trtexec};
@@ -209,6 +211,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
         decode_ns: cell.feed.decode_ns.clone(),
         skipped: cell.feed.skipped.clone(),
     })?;
+    let mut host_peak_bytes = None;
     while let Some(command) = channel.command()? {
         match command {
             Command::WarmUp => {
@@ -227,15 +230,31 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
                 let in_flight = cell.session.slots() as u32;
                 channel.emit(EventKind::Throughput { frames, seconds, in_flight })?;
             }
+            Command::Evaluate(order) => {
+                host_peak_bytes.get_or_insert_with(|| host_peak().unwrap_or(0));
+                let names = &loaded.model.info.metadata.names;
+                let mut tell = |done, total| channel.emit(EventKind::Evaluating { done, total });
+                let outcome = evaluate(cell, &order, &job.cell.model.source, names, &mut tell);
+                let (outcome, problem) = match outcome {
+                    Ok(data) => (Some(Box::new(data)), None),
+                    Err(Unscored::Absent(reason)) => (None, Some(reason)),
+                    Err(Unscored::Cell(error)) => return Err(error.into()),
+                };
+                channel.emit(EventKind::Evaluated { outcome, problem })?;
+            }
             Command::Finish { reference } => {
-                // Before the check, whose pictures are no part of the model's work.
-                let host_peak_bytes = host_peak().unwrap_or(0);
+                // Before the check and the evaluation, whose pictures are no part of the model's work.
+                let host_peak_bytes = host_peak_bytes.unwrap_or_else(|| host_peak().unwrap_or(0));
                 let names = &loaded.model.info.metadata.names;
                 let checked = outputs::check(cell, &first, reference.as_deref(), names, &job.folder)?;
                 channel.emit(checked)?;
-                for found in placed(job, loaded) {
+                let (witness, mut checks) = consistency::within(cell)?;
+                let (found, more) = placed(job, loaded, &witness);
+                checks.extend(more);
+                for found in found {
                     channel.emit(found)?;
                 }
+                channel.emit(EventKind::Consistent { checks })?;
                 channel.emit(EventKind::Finished { host_peak_bytes, device })?;
                 return Ok(());
             }
@@ -244,17 +263,12 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
     Err(Failure::new(FailureKind::Internal, "the parent closed the pipe before the end"))
 }
 
-/// Where the nodes run and what layers compute in, found in sessions of their own after the timed one was given up.
-fn placed(job: &MeasureJob, loaded: Loaded) -> Vec<EventKind> {
-    let Loaded { mut cell, model, threads } = loaded;
-    let count = cell.session.inputs().len();
-    let inputs: Vec<Buffer> = (0..count).map(|index| Buffer::copy_of(&cell.session.input(0, index))).collect();
+/// Where the nodes run, what layers compute in and whether a fresh session says the same, found in sessions of their own
+/// after the timed one was given up.
+fn placed(job: &MeasureJob, loaded: Loaded, witness: &Witness) -> (Vec<EventKind>, Vec<ConsistencyCheck>) {
+    let Loaded { cell, model, threads } = loaded;
     drop(cell);
-    let mut fill = |session: &mut dyn Session| {
-        for (index, values) in inputs.iter().enumerate() {
-            values.copy_to(session.input(0, index));
-        }
-    };
+    let mut fill = |session: &mut dyn Session| witness.fill(session);
     let scratch = Some(job.folder.clone());
     let spec = SessionSpec { slots: 1, scratch, ..session_spec(&job.cell, &model, threads) };
     let backend = backend(job.cell.backend);
@@ -269,7 +283,7 @@ fn placed(job: &MeasureJob, loaded: Loaded) -> Vec<EventKind> {
         Ok(layers) => found.push(EventKind::Layers { layers, problem: None }),
         Err(error) => found.push(EventKind::Layers { layers: None, problem: Some(error.to_string()) }),
     }
-    found
+    (found, consistency::across(witness, &spec, &job.cell, &model))
 }
 
 fn input_failure(message: String) -> Failure {

@@ -178,6 +178,7 @@ impl Dataset {
             problems: self.problems.named().map(str::to_owned).collect(),
             problem_count: self.problems.count(),
             classes: String::new(),
+            unread: Vec::new(),
         }
     }
 }

@@ -60,6 +60,33 @@ pub struct DataRecord {
     /// How the model's classes became the data's, in words.
     #[serde(default)]
     pub classes: String,
+    /// Ids of the images that did not decode; they are not scored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<i64>,
+}
+
+/// What a worker is told to score, with the session that was timed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvaluateOrder {
+    /// The data.
+    pub data: DataSpec,
+    /// What becomes of outputs.
+    pub post: PostSpec,
+    /// Where the boxes go, in COCO's result form.
+    pub detections: PathBuf,
+}
+
+/// What a worker says when it has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvaluatedData {
+    /// The data as it turned out to be.
+    pub data: DataRecord,
+    /// Boxes that were written.
+    pub detections: u64,
+    /// Boxes of classes that the data does not have, which were not.
+    pub strangers: u64,
+    /// How long it took.
+    pub seconds: f64,
 }
 
 /// The twelve figures of COCO's evaluation, from 0 to 1. Absent where there is no object of that size.

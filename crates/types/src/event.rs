@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Agreement, ArtifactSpec, BackendRecord, BuildProgress, DeviceUse, EngineRecord, GpuRecord, LayersRecord, ModelInfo,
-    PlacementRecord, TensorSpec, Thumbnail,
+    Agreement, ArtifactSpec, BackendRecord, BuildProgress, ConsistencyCheck, DeviceUse, EngineRecord, EvaluatedData,
+    GpuRecord, LayersRecord, ModelInfo, PlacementRecord, TensorSpec, Thumbnail,
 };
 
 /// Something that happened in a worker.
@@ -104,6 +104,27 @@ pub enum EventKind {
         seconds: f64,
         /// Calls in flight.
         in_flight: u32,
+    },
+    /// How far an evaluation is.
+    Evaluating {
+        /// Images that went through.
+        done: u64,
+        /// Of so many.
+        total: u64,
+    },
+    /// The boxes of a data set are in their file, or there are none.
+    Evaluated {
+        /// What became of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<Box<EvaluatedData>>,
+        /// Why there is nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
+    /// Whether the cell agrees with itself.
+    Consistent {
+        /// What was tried.
+        checks: Vec<ConsistencyCheck>,
     },
     /// What the outputs look like.
     Checked {

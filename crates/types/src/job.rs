@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellSpec, InputSpec, InspectJob, ModelSource, PostSpec, PrepareJob, RuntimeName};
+use crate::{CellSpec, EvaluateOrder, InputSpec, InspectJob, ModelSource, PostSpec, PrepareJob, RuntimeName};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
-pub const WORKER_PROTOCOL: u32 = 3;
+pub const WORKER_PROTOCOL: u32 = 4;
 
 /// The first line on a worker's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,6 +121,8 @@ pub enum Command {
         /// Seconds.
         seconds: f64,
     },
+    /// Run a data set through the session and write its boxes, then answer `Evaluated`.
+    Evaluate(EvaluateOrder),
     /// Check outputs, draw thumbnails, count where nodes ran, answer `Finished`, exit 0.
     Finish {
         /// The reference's outputs, where there are some.

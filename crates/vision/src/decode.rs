@@ -62,6 +62,12 @@ impl Decoder {
         &self.head
     }
 
+    /// The thresholds that hold.
+    pub fn post(&self) -> PostSpec {
+        let max_det = u32::try_from(self.max_det).unwrap_or(u32::MAX);
+        PostSpec { conf: self.conf, iou: self.iou, max_det, multi_label: self.multi_label }
+    }
+
     /// Other thresholds from now on; what was learnt about the scores stays.
     pub fn set_post(&mut self, post: &PostSpec) {
         self.conf = post.conf;

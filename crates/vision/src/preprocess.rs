@@ -42,6 +42,16 @@ impl Preprocessor {
         }
     }
 
+    /// Another one for inputs of the same size and fit, with scratch of its own.
+    pub fn fresh(&self) -> Preprocessor {
+        Preprocessor::with_fit(self.dst_w, self.dst_h, self.fit)
+    }
+
+    /// Values of one input: three planes.
+    pub fn input_len(&self) -> usize {
+        3 * self.dst_w as usize * self.dst_h as usize
+    }
+
     /// Fills `out` with the letterboxed (or stretched) image as planes of red, green and blue, each value a grey level over 255.
     ///
     /// # Panics

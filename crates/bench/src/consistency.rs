@@ -1,0 +1,187 @@
+//! Whether a cell agrees with itself, which needs no data: the same frame twice, in every row of a batch, in a session made
+//! anew and in a batch of another size.
+
+use prony_backend::{Buffer, ModelFile, Session, SessionSpec, backend};
+use prony_judge::agreement;
+use prony_types::{BackendName, CellSpec, ConsistencyCheck, Dim, HeadChoice};
+use prony_vision::Head;
+
+use crate::measure::{Cell, MeasureError};
+use crate::outputs::{head_of, split};
+use crate::reference::Outputs;
+
+/// Values are the same when they lie as near as the order of sums explains.
+const LEAST_COSINE: f64 = 0.9999;
+/// The name of each check.
+const TWICE: &str = "the same frame twice";
+const ROWS: &str = "identical rows in a batch";
+const FRESH: &str = "a fresh session";
+const SIZES: &str = "batches of 1 and more";
+
+/// What a session said of the first frame, and all that is needed to ask another one.
+pub(crate) struct Witness {
+    head: Option<Head>,
+    inputs: Vec<Buffer>,
+    /// By item of the batch.
+    items: Vec<Outputs>,
+}
+
+impl Witness {
+    /// Runs the first frame once more.
+    pub(crate) fn of(cell: &mut Cell) -> Result<Witness, MeasureError> {
+        cell.replay(0)?;
+        let head = head_of(cell).cloned();
+        let count = cell.session.inputs().len();
+        let inputs = (0..count).map(|index| Buffer::copy_of(&cell.session.input(0, index))).collect();
+        let items = (0..cell.batch).map(|item| values(&*cell.session, head.as_ref(), cell.batch, item)).collect();
+        Ok(Witness { head, inputs, items })
+    }
+
+    /// Puts its input into a session of the same shape.
+    pub(crate) fn fill(&self, session: &mut dyn Session) {
+        for (index, values) in self.inputs.iter().enumerate() {
+            values.copy_to(session.input(0, index));
+        }
+    }
+}
+
+/// What can be asked of the session that was timed.
+pub(crate) fn within(cell: &mut Cell) -> Result<(Witness, Vec<ConsistencyCheck>), MeasureError> {
+    let witness = Witness::of(cell)?;
+    cell.run_filled()?;
+    let again: Vec<Outputs> =
+        (0..cell.batch).map(|item| values(&*cell.session, witness.head.as_ref(), cell.batch, item)).collect();
+    let mut checks = vec![compared(TWICE, witness.head.as_ref(), &witness.items, &again)];
+    if cell.batch > 1 && witness.head.is_some() {
+        cell.repeat_first_item();
+        cell.run_filled()?;
+        let rows: Vec<Outputs> =
+            (0..cell.batch).map(|item| values(&*cell.session, witness.head.as_ref(), cell.batch, item)).collect();
+        let first = vec![rows[0].clone(); rows.len()];
+        checks.push(compared(ROWS, witness.head.as_ref(), &first, &rows));
+    }
+    Ok((witness, checks))
+}
+
+/// What needs sessions of their own; the timed one is gone by now. `spec` is the timed one's.
+pub(crate) fn across(
+    witness: &Witness,
+    spec: &SessionSpec<'_>,
+    cell: &CellSpec,
+    model: &ModelFile,
+) -> Vec<ConsistencyCheck> {
+    if cell.backend == BackendName::OrtTensorrt {
+        let detail = "a session of ort-tensorrt takes minutes to make".to_owned();
+        return vec![ConsistencyCheck { name: FRESH.into(), holds: None, detail }];
+    }
+    let mut checks = vec![in_session(FRESH, witness, spec, cell, cell.batch)];
+    let free = model.info.inputs.iter().all(|input| matches!(input.dims.first(), Some(Dim::Named(_))));
+    // An engine has the shapes that it was built for.
+    if free && cell.artifact.is_none() && !model.info.inputs.is_empty() && witness.head.is_some() {
+        let other = if cell.batch == 1 { 2 } else { 1 };
+        checks.push(in_session(SIZES, witness, spec, cell, other));
+    }
+    checks
+}
+
+fn in_session(name: &str, witness: &Witness, spec: &SessionSpec<'_>, cell: &CellSpec, batch: u32) -> ConsistencyCheck {
+    let asked = || -> Result<Vec<Outputs>, String> {
+        let spec = SessionSpec { batch, ..spec.clone() };
+        let mut session = backend(cell.backend).open(&spec).map_err(|e| e.to_string())?;
+        let from = cell.batch as usize;
+        if batch == cell.batch {
+            witness.fill(&mut *session);
+        } else {
+            for (index, values) in witness.inputs.iter().enumerate() {
+                let whole = first_item(values, from, batch as usize).ok_or("its input holds no images")?;
+                whole.copy_to(session.input(0, index));
+            }
+        }
+        session.run(0).map_err(|e| e.to_string())?;
+        let items = 0..batch as usize;
+        Ok(items.map(|item| values(&*session, witness.head.as_ref(), batch as usize, item)).collect())
+    };
+    match asked() {
+        Ok(found) if batch == cell.batch => compared(name, witness.head.as_ref(), &witness.items, &found),
+        Ok(found) => {
+            let first = vec![witness.items[0].clone(); found.len()];
+            let check = compared(name, witness.head.as_ref(), &first, &found);
+            ConsistencyCheck { detail: format!("{} against {batch}: {}", cell.batch, check.detail), ..check }
+        }
+        Err(reason) => ConsistencyCheck { name: name.into(), holds: None, detail: reason },
+    }
+}
+
+/// The first of `from` images, `to` times.
+fn first_item(values: &Buffer, from: usize, to: usize) -> Option<Buffer> {
+    match values {
+        Buffer::F32(data) => Some(Buffer::F32(data[..data.len() / from].repeat(to))),
+        Buffer::F16(data) => Some(Buffer::F16(data[..data.len() / from].repeat(to))),
+        _ => None,
+    }
+}
+
+/// Values of one item of a batch, boxes and scores apart.
+fn values(session: &dyn Session, head: Option<&Head>, batch: usize, item: usize) -> Outputs {
+    split(session, head, |length| {
+        let share = length / batch.max(1);
+        if length.is_multiple_of(batch.max(1)) { item * share..(item + 1) * share } else { 0..length }
+    })
+}
+
+/// The check in words; the item that is furthest off decides.
+fn compared(name: &str, head: Option<&Head>, before: &[Outputs], after: &[Outputs]) -> ConsistencyCheck {
+    // Final boxes come in the order of their scores: two that nearly tie may trade places.
+    let ordered = matches!(head.map(Head::choice), Some(HeadChoice::EndToEnd | HeadChoice::EfficientNms));
+    let sorted = |values: &[f32]| {
+        let mut values = values.to_vec();
+        if ordered {
+            values.sort_by(f32::total_cmp);
+        }
+        values
+    };
+    let (mut cosine, mut max_abs) = (1.0f64, 0.0f64);
+    for (a, b) in before.iter().zip(after) {
+        for (a, b) in [(&a.boxes, &b.boxes), (&a.scores, &b.scores)] {
+            let tensor = agreement::tensors(&sorted(a), &sorted(b));
+            cosine = cosine.min(tensor.cosine);
+            max_abs = max_abs.max(tensor.max_abs);
+        }
+    }
+    let holds = cosine > LEAST_COSINE && before.len() == after.len();
+    let detail = match max_abs {
+        0.0 => "equal to the bit".to_owned(),
+        agreement::WORST => "not of one shape, or not finite".to_owned(),
+        _ => format!("cosine {cosine:.6}, at most {max_abs:.2e} apart"),
+    };
+    ConsistencyCheck { name: name.into(), holds: Some(holds), detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outputs(boxes: &[f32], scores: &[f32]) -> Outputs {
+        Outputs { boxes: boxes.to_vec(), scores: scores.to_vec(), detections: Vec::new() }
+    }
+
+    #[test]
+    fn scores_that_went_missing_are_seen_beside_large_boxes() {
+        let whole = [outputs(&[300.0, 200.0], &[0.5, 0.25])];
+        let check = compared(TWICE, None, &whole, &whole);
+        assert_eq!((check.holds, check.detail.as_str()), (Some(true), "equal to the bit"));
+        let check = compared(TWICE, None, &whole, &[outputs(&[300.0, 200.0], &[0.0, 0.0])]);
+        assert_eq!(check.holds, Some(false), "{check:?}");
+        let check = compared(TWICE, None, &whole, &[outputs(&[300.0, 200.0], &[0.5, f32::NAN])]);
+        assert_eq!((check.holds, check.detail.as_str()), (Some(false), "not of one shape, or not finite"));
+        assert_eq!(compared(TWICE, None, &whole, &[]).holds, Some(false), "an item is missing");
+    }
+
+    #[test]
+    fn final_boxes_may_trade_places() {
+        let head = Head::EndToEnd { output: 0, shape: [1, 2, 6] };
+        let (one, two) = ([outputs(&[1.0, 9.0], &[0.5, 0.4])], [outputs(&[9.0, 1.0], &[0.4, 0.5])]);
+        assert_eq!(compared(TWICE, Some(&head), &one, &two).holds, Some(true));
+        assert_eq!(compared(TWICE, None, &one, &two).holds, Some(false));
+    }
+}
