@@ -41,6 +41,26 @@ pub enum SourceError {
         /// What the encoder said.
         reason: String,
     },
+    /// A file of a data set that is no JSON, or holds something else.
+    #[error("{}:{line}:{column}: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Byte of the line, from 1.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// A data set that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    BadData {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
     /// The system refused.
     #[error("{}: cannot {action}: {cause}", path.display())]
     Io {

@@ -5,6 +5,7 @@
 //! into a small picture.
 
 pub mod arrays;
+pub mod coco;
 pub mod folder;
 pub mod jpeg;
 pub mod png;
