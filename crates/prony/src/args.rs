@@ -1,6 +1,7 @@
 //! The command line as it is typed. Nothing beyond [`crate::resolve`] sees these types.
 
 mod engine;
+mod eval;
 
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_types::{BackendName, HeadChoice, Precision, SceneKind};
 
 pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs};
+pub(crate) use self::eval::EvalArgs;
 use crate::command::Shape;
 use crate::options::{BenchOptions, Library};
 use crate::runtime::Request;
@@ -32,6 +34,8 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Measure models and write a report
     Bench(Box<BenchArgs>),
+    /// Say how right boxes are: COCO's twelve figures, with an interval
+    Eval(EvalArgs),
     /// Run a model once on your tensors or your image, and look at what comes out
     Run(Box<RunArgs>),
     /// Say what a model file is and what is in it

@@ -135,7 +135,7 @@ impl Matched {
         let needs = Needs::new(objects);
         let mut points = Vec::new();
         let mut finds = 0;
-        for t in 0..OVERLAPS {
+        for (t, curve) in curves.iter_mut().enumerate() {
             points.clear();
             let (mut right, mut wrong) = (0u32, 0u32);
             for found in &self.boxes {
@@ -151,7 +151,7 @@ impl Matched {
             walk(&points, &needs, |r, precision| {
                 sum += precision;
                 if a == 0 {
-                    curves[t][r] = precision;
+                    curve[r] = precision;
                 }
             });
             score.precision[t] = sum / RECALLS as f64;
