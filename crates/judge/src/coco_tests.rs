@@ -117,7 +117,7 @@ fn any_set() -> impl Strategy<Value = (Truths, Vec<Scored>)> {
             let (truths, mut boxes) = made(&parameters);
             let count = boxes.len() as f64;
             for (i, b) in boxes.iter_mut().enumerate() {
-                // Rounded apart by less than the levels are.
+                // Levels are 1/1000 apart, and this is less: every score is another, and the order of levels stays.
                 b.score += i as f64 / count / 1000.0;
             }
             (truths, boxes)

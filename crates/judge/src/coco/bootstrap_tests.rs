@@ -59,6 +59,14 @@ fn the_interval_holds_the_figure_and_depends_on_the_seed_alone() {
 }
 
 #[test]
+fn percentiles_stand_around_the_figure_whatever_the_bias_of_the_draws() {
+    let values: Vec<f64> = (0..=1000).map(|i| f64::from((i * 10) % 1001) / 1000.0).collect();
+    let [lo, hi] = percentiles(values, 0.3).unwrap();
+    assert!((lo - (0.3 - 0.475)).abs() < 1e-9 && (hi - (0.3 + 0.475)).abs() < 1e-9, "{lo} {hi}");
+    assert_eq!(percentiles(Vec::new(), 0.3), None);
+}
+
+#[test]
 fn more_images_make_it_narrower() {
     let width = |images| {
         let (truths, boxes) = set(23, images);
