@@ -57,7 +57,7 @@ pub(crate) fn evaluate(
     order: &EvaluateOrder,
     model: &ModelSource,
     names: &[String],
-    tell: &mut dyn FnMut(u64, u64) -> std::io::Result<()>,
+    tell: &mut Tell<'_>,
 ) -> Result<EvaluatedData, Unscored> {
     let begun = now_ns();
     let Pipeline::Detector(detector) = &cell.pipeline else {
@@ -112,6 +112,11 @@ fn row(image_id: i64, category_id: i64, found: &Detection) -> ResultRow {
     let (w, h) = (to(found.x2 - found.x1, 1e3), to(found.y2 - found.y1, 1e3));
     ResultRow { image_id, category_id, bbox: [x, y, w, h], score: to(found.score, 1e5) }
 }
+
+/// Hears of the boxes of an image, by its index.
+type Write<'a> = dyn FnMut(usize, &[Detection]) -> Result<(), Unscored> + 'a;
+/// Hears how many images of how many are done.
+type Tell<'a> = dyn FnMut(u64, u64) -> std::io::Result<()> + 'a;
 
 /// An image on its way into the model.
 struct Ready {
@@ -171,8 +176,8 @@ fn through(
     cell: &mut Cell,
     data: &Dataset,
     preprocessor: &Preprocessor,
-    tell: &mut dyn FnMut(u64, u64) -> std::io::Result<()>,
-    write: &mut dyn FnMut(usize, &[Detection]) -> Result<(), Unscored>,
+    tell: &mut Tell<'_>,
+    write: &mut Write<'_>,
 ) -> Result<Vec<(usize, String)>, Unscored> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(MOST_THREADS);
     let window = 2 * threads + cell.batch;
@@ -213,8 +218,8 @@ fn consume(
     cell: &mut Cell,
     desk: &Desk,
     ready: &Receiver<Ready>,
-    tell: &mut dyn FnMut(u64, u64) -> std::io::Result<()>,
-    write: &mut dyn FnMut(usize, &[Detection]) -> Result<(), Unscored>,
+    tell: &mut Tell<'_>,
+    write: &mut Write<'_>,
 ) -> Result<Vec<(usize, String)>, Unscored> {
     let total = desk.count;
     let mut early: BTreeMap<usize, Ready> = BTreeMap::new();
@@ -252,11 +257,7 @@ fn consume(
     Ok(unread)
 }
 
-fn run(
-    cell: &mut Cell,
-    batch: &[(usize, Vec<f32>, Letterbox)],
-    write: &mut dyn FnMut(usize, &[Detection]) -> Result<(), Unscored>,
-) -> Result<(), Unscored> {
+fn run(cell: &mut Cell, batch: &[(usize, Vec<f32>, Letterbox)], write: &mut Write<'_>) -> Result<(), Unscored> {
     for item in 0..cell.batch {
         // The model takes whole batches; the last image fills up the last of them.
         let (_, plane, letterbox) = &batch[item.min(batch.len() - 1)];

@@ -3,7 +3,9 @@
 //! Pure functions from samples and records to statistics, verdicts, differences and recommendations: no clock, no
 //! I/O, no state beyond a fixed-size window. Everything here can be replayed from a run folder with the same result.
 
+pub mod accuracy;
 pub mod agreement;
+pub mod coco;
 pub mod difference;
 mod engine;
 mod exit;

@@ -2,6 +2,7 @@
 
 mod data;
 mod engine;
+mod eval;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use prony_types::{BackendName, HeadChoice, Precision};
 
 pub(crate) use self::data::{ChoiceArgs, DataArgs, DataVerb, FetchArgs, InfoArgs, SubsetArgs, SynthArgs};
 pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs};
+pub(crate) use self::eval::EvalArgs;
 use crate::command::Shape;
 use crate::options::{BenchOptions, Library};
 use crate::runtime::Request;
@@ -34,6 +36,8 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Measure models and write a report
     Bench(Box<BenchArgs>),
+    /// Say how right boxes are: COCO's twelve figures, with an interval
+    Eval(EvalArgs),
     /// Run a model once on your tensors or your image, and look at what comes out
     Run(Box<RunArgs>),
     /// Say what a model file is and what is in it

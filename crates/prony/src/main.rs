@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     mend_machine();
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),
+        Verb::Eval(args) => command::eval(&args),
         Verb::Run(args) => command::run(&args),
         Verb::Inspect(args) => command::inspect(&args),
         Verb::Build(args) => command::build(&args),

@@ -1,0 +1,135 @@
+//! `prony eval`: how right boxes are.
+
+mod text;
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{anyhow, ensure};
+use prony_judge::coco::{Evaluation, LeftOut, Scored, Truth, Truths};
+use prony_source::SourceError;
+use prony_source::coco::{Instances, Problems, Results, instances_file, read_instances, read_results};
+use prony_types::{ClassAccuracy, CocoFigures, ExitCode, PrecisionRecall};
+use serde::Serialize;
+
+use crate::args::EvalArgs;
+use crate::command::with_sign_of_life;
+
+/// Problems that are told on the terminal; the rest is counted.
+const TOLD: usize = 5;
+
+/// What came out, as `--json` has it: names are those of `metrics.json`.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    #[serde(flatten)]
+    figures: CocoFigures,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ci95: Option<[f64; 2]>,
+    images: u64,
+    objects: u64,
+    detections: u64,
+    problems: Vec<String>,
+    problem_count: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    classes: Vec<ClassAccuracy>,
+    curves: Vec<PrecisionRecall>,
+    /// Reading and scoring, and drawing the interval.
+    seconds: f64,
+}
+
+pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<ExitCode> {
+    let outcome = with_sign_of_life("scoring", || score_file(args))?;
+    let text = if args.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
+    if !args.json {
+        outcome.problems.iter().take(TOLD).for_each(|problem| eprintln!("warning: {problem}"));
+        let more = outcome.problem_count.saturating_sub(TOLD.min(outcome.problems.len()) as u64);
+        if more > 0 {
+            eprintln!("warning: {more} more like these");
+        }
+    }
+    // A reader that has seen enough is no error.
+    let _ = io::stdout().lock().write_all(text.as_bytes());
+    Ok(ExitCode::Ok)
+}
+
+/// Scores a result file that is there already.
+fn score_file(args: &EvalArgs) -> anyhow::Result<Outcome> {
+    let start = Instant::now();
+    let data = instances_file(&args.data)?;
+    let (instances, results) = read_both(&data, &args.detections)?;
+    ensure!(!instances.images.is_empty(), "{}: no image in it that could be scored", data.display());
+    let mut problems = instances.problems.clone();
+    let given = results.rows.len() as u64 + results.problems.count;
+    problems.append(results.problems);
+    let truths = truths(instances);
+    // Of the same size, so no second copy is made.
+    let boxes: Vec<Scored> = results
+        .rows
+        .into_iter()
+        .map(|row| Scored { image: row.image_id, class: row.category_id, bbox: row.bbox, score: row.score })
+        .collect();
+    let evaluation = Evaluation::new(&truths, &boxes);
+    note_strangers(evaluation.left_out(), &mut problems);
+    if given > 0 && evaluation.detections() == 0 {
+        let first = problems.first.last().cloned().unwrap_or_default();
+        let detections = args.detections.display();
+        return Err(anyhow!("{detections}: none of its {given} boxes fits {}; {first}", data.display()));
+    }
+    let ci95 = if args.no_interval { None } else { evaluation.interval(args.seed) };
+    Ok(Outcome {
+        figures: evaluation.figures(),
+        ci95,
+        images: evaluation.images(),
+        objects: truths.objects.len() as u64,
+        detections: evaluation.detections(),
+        problems: problems.first,
+        problem_count: problems.count,
+        classes: if args.per_class { evaluation.classes() } else { Vec::new() },
+        curves: evaluation.curves(),
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// Both files at once.
+fn read_both(data: &Path, detections: &Path) -> Result<(Instances, Results), SourceError> {
+    thread::scope(|scope| {
+        let instances = scope.spawn(|| read_instances(data));
+        let results = read_results(detections);
+        let instances = instances.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((instances?, results?))
+    })
+}
+
+fn truths(instances: Instances) -> Truths {
+    Truths {
+        images: instances.images.iter().map(|image| image.id).collect(),
+        classes: instances.categories.into_iter().map(|category| (category.id, category.name)).collect(),
+        objects: instances
+            .annotations
+            .iter()
+            .map(|a| Truth {
+                id: a.id,
+                image: a.image_id,
+                class: a.category_id,
+                bbox: a.bbox,
+                area: a.area,
+                crowd: a.iscrowd,
+            })
+            .collect(),
+    }
+}
+
+fn note_strangers(left_out: LeftOut, problems: &mut Problems) {
+    let kinds = [
+        ("an image_id", left_out.images, left_out.first_image),
+        ("a category_id", left_out.classes, left_out.first_class),
+    ];
+    for (kind, count, first) in kinds {
+        if let Some(first) = first {
+            let text = format!("{count} boxes have {kind} that the data does not have, {first} first; left out");
+            problems.append(Problems { count, first: vec![text] });
+        }
+    }
+}
