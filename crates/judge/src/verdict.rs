@@ -4,8 +4,8 @@
 //! something to know and no objection: it starts with [`NOTE`] and stands last, whatever the verdict is.
 
 use prony_types::{
-    Agreement, BudgetSpec, InputRecord, LayersRecord, MemoryRecord, OutputCheck, PlacementRecord, Precision,
-    StageStats, Telemetry, Verdict,
+    AccuracyRecord, Agreement, BudgetSpec, ConsistencyCheck, InputRecord, LayersRecord, MemoryRecord, OutputCheck,
+    PlacementRecord, Precision, StageStats, Telemetry, Verdict,
 };
 
 use crate::engine::{not_in_precision, tells_nothing};
@@ -99,21 +99,33 @@ pub struct Evidence<'a> {
     pub batch: u32,
     /// What it was fed.
     pub input: Option<&'a InputRecord>,
+    /// Whether it agrees with itself.
+    pub consistency: &'a [ConsistencyCheck],
+    /// How right it is.
+    pub accuracy: Option<&'a AccuracyRecord>,
+    /// Why there is no accuracy although data was given.
+    pub accuracy_absent: Option<&'a str>,
+    /// Whether it was timed, and not only scored.
+    pub timed: bool,
 }
 
 /// The verdict and its reasons, gravest first; notes, which start with [`NOTE`], come last.
 pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     let mut findings = Vec::new();
     outputs(evidence, &mut findings);
+    consistency(evidence, &mut findings);
+    accuracy(evidence, &mut findings);
     agreement(evidence, &mut findings);
     placement(evidence, &mut findings);
     layers(evidence, &mut findings);
     memory(evidence.memory, &mut findings);
-    throttling(evidence.telemetry, &mut findings);
-    stability(evidence, &mut findings);
-    sampling(evidence, &mut findings);
-    gaps(evidence, &mut findings);
-    variety(evidence.input, &mut findings);
+    if evidence.timed {
+        throttling(evidence.telemetry, &mut findings);
+        stability(evidence, &mut findings);
+        sampling(evidence, &mut findings);
+        gaps(evidence, &mut findings);
+        variety(evidence.input, &mut findings);
+    }
     // Stable, so within one word the order of the rules stays.
     findings.sort_by_key(|(verdict, _)| std::cmp::Reverse(*verdict));
     let verdict = findings.first().map_or(Verdict::Valid, |(verdict, _)| *verdict);
@@ -150,8 +162,37 @@ fn outputs(evidence: &Evidence<'_>, findings: &mut Findings) {
     }
 }
 
+fn finite(evidence: &Evidence<'_>) -> bool {
+    evidence.check.is_none_or(|check| check.non_finite_calls == 0)
+}
+
+/// A cell that does not agree with itself agrees with nothing.
+fn consistency(evidence: &Evidence<'_>, findings: &mut Findings) {
+    // With a NaN nothing agrees, and that was said.
+    for check in evidence.consistency.iter().filter(|_| finite(evidence)) {
+        let ConsistencyCheck { name, holds, detail } = check;
+        match holds {
+            Some(true) => {}
+            Some(false) => findings.push((Verdict::WrongOutput, format!("{name} gave another output: {detail}"))),
+            None => findings.push((Verdict::Valid, format!("{name} could not be tried: {detail}"))),
+        }
+    }
+}
+
+fn accuracy(evidence: &Evidence<'_>, findings: &mut Findings) {
+    if let Some(reason) = evidence.accuracy_absent {
+        findings.push((Verdict::Unknown, format!("accuracy was asked for and could not be scored: {reason}")));
+    }
+    let Some(accuracy) = evidence.accuracy.filter(|_| finite(evidence)) else { return };
+    if accuracy.detections == 0 && accuracy.data.objects > 0 {
+        let images = counted(accuracy.images, "image");
+        let reason = format!("no box on any of {images}, although the data has classes of this model");
+        findings.push((Verdict::WrongOutput, reason));
+    }
+}
+
 fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {
-    let finite = evidence.check.is_none_or(|check| check.non_finite_calls == 0);
+    let finite = finite(evidence);
     let Some(agreement) = evidence.agreement.filter(|_| finite) else {
         if let Some(reason) = evidence.agreement_absent {
             findings.push((Verdict::Valid, format!("outputs were held against no reference: {reason}")));

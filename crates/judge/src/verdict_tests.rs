@@ -1,6 +1,6 @@
 //! A verdict a rule: each fires on its own, and stays silent beside it.
 
-use prony_types::{ProviderShare, TensorAgreement};
+use prony_types::{CocoFigures, DataRecord, PostSpec, ProviderShare, TensorAgreement};
 
 use super::*;
 use crate::stats::summarize;
@@ -45,6 +45,10 @@ fn evidence<'a>(stats: &'a StageStats, telemetry: &'a [Telemetry]) -> Evidence<'
         check: Some(GOOD),
         agreement: None,
         agreement_absent: None,
+        consistency: &[],
+        accuracy: None,
+        accuracy_absent: None,
+        timed: true,
         precision: Precision::Fp32,
         placement: None,
         placement_problem: None,
@@ -382,4 +386,51 @@ fn a_broken_memory_limit_is_over_budget() {
     let memory = MemoryRecord { violations: vec!["GPU memory 5 MiB, limit 4 MiB".into()], ..MemoryRecord::default() };
     let (verdict, reasons) = judge(&Evidence { memory: Some(&memory), ..evidence(&stats, &telemetry) });
     assert_eq!((verdict, reasons[0].as_str()), (Verdict::OverBudget, "GPU memory 5 MiB, limit 4 MiB"));
+}
+
+#[test]
+fn a_cell_that_does_not_agree_with_itself_is_wrong() {
+    let check = |holds| ConsistencyCheck { name: "a fresh session".into(), holds, detail: "cosine 0.5".into() };
+    let says = |checks: &[ConsistencyCheck], found: OutputCheck| {
+        let (stats, readings) = (calm(), readings(|_| 3_000_000));
+        judge(&Evidence { consistency: checks, check: Some(found), ..evidence(&stats, &readings) })
+    };
+    let (verdict, reasons) = says(&[check(Some(false))], GOOD);
+    assert_eq!(verdict, Verdict::WrongOutput);
+    assert!(reasons.iter().any(|r| r == "a fresh session gave another output: cosine 0.5"), "{reasons:?}");
+    let (verdict, reasons) = says(&[check(None)], GOOD);
+    assert!(verdict != Verdict::WrongOutput && reasons.iter().any(|r| r.contains("could not be tried")), "{reasons:?}");
+    assert_ne!(says(&[check(Some(true))], GOOD).0, Verdict::WrongOutput);
+    let nan = OutputCheck { non_finite_calls: 1, checked_calls: 1, ..GOOD };
+    assert_eq!(says(&[check(Some(false))], nan).1.iter().filter(|r| r.contains("fresh")).count(), 0);
+}
+
+#[test]
+fn no_box_on_data_of_its_classes_is_wrong_and_no_score_is_unknown() {
+    let (stats, readings) = (calm(), readings(|_| 3_000_000));
+    let data = DataRecord { objects: 9, ..DataRecord::default() };
+    let accuracy = |detections| AccuracyRecord {
+        figures: CocoFigures::default(),
+        ci95: None,
+        images: 3,
+        detections,
+        data: data.clone(),
+        post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
+        classes: Vec::new(),
+        curves: Vec::new(),
+        seconds: 1.0,
+    };
+    let of = |accuracy: &AccuracyRecord| judge(&Evidence { accuracy: Some(accuracy), ..evidence(&stats, &readings) });
+    assert_eq!(of(&accuracy(0)).0, Verdict::WrongOutput);
+    assert_ne!(of(&accuracy(1)).0, Verdict::WrongOutput);
+    let absent = judge(&Evidence { accuracy_absent: Some("no class in common"), ..evidence(&stats, &readings) });
+    assert!(absent.1.iter().any(|r| r.ends_with("could not be scored: no class in common")), "{absent:?}");
+}
+
+#[test]
+fn what_was_only_scored_is_not_blamed_for_its_samples() {
+    let (stats, readings) = (calm(), Vec::new());
+    let untimed = Evidence { stats: None, timed: false, round_p50_ms: &[], ..evidence(&stats, &readings) };
+    let (verdict, reasons) = judge(&untimed);
+    assert_eq!(verdict, Verdict::Valid, "{reasons:?}");
 }

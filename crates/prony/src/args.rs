@@ -37,7 +37,7 @@ pub(crate) enum Verb {
     /// Measure models and write a report
     Bench(Box<BenchArgs>),
     /// Say how right boxes are: COCO's twelve figures, with an interval
-    Eval(EvalArgs),
+    Eval(Box<EvalArgs>),
     /// Run a model once on your tensors or your image, and look at what comes out
     Run(Box<RunArgs>),
     /// Say what a model file is and what is in it

@@ -64,6 +64,31 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "N", help_heading = "Input")]
     pub(crate) seed: Option<u64>,
 
+    /// Score every cell on this: `scenes`, a COCO instances*.json, an Ultralytics data.yaml, or a folder with one
+    #[arg(long, value_name = "scenes|PATH", help_heading = "Accuracy")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Score on this many images, drawn by --seed [default: all of them; 500 built-in scenes]
+    #[arg(long, value_name = "N", help_heading = "Accuracy", requires = "data")]
+    pub(crate) limit: Option<u32>,
+
+    /// Which part of the data: train, val, test, val2017 [default: val]
+    #[arg(long, value_name = "NAME", help_heading = "Accuracy", requires = "data")]
+    pub(crate) split: Option<String>,
+
+    /// Score on the images that this file names, an id or a file name a line
+    #[arg(long, value_name = "FILE", help_heading = "Accuracy", requires = "data")]
+    pub(crate) ids: Option<PathBuf>,
+
+    /// Where the images of a COCO file are, if not beside it
+    #[arg(long, value_name = "DIR", help_heading = "Accuracy", requires = "data")]
+    pub(crate) images: Option<PathBuf>,
+
+    /// Only score, do not time; `prony eval` sets it.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) only_scored: bool,
+
     /// Lowest confidence that is kept [default: 0.25]
     #[arg(long, value_name = "X", help_heading = "Boxes")]
     pub(crate) conf: Option<f32>,
@@ -202,6 +227,9 @@ impl BenchOptions {
             *model = base.join(&*model).to_string_lossy().into_owned();
         });
         options.source.iter_mut().filter(|s| s.as_os_str() != "scenes").for_each(anchor);
+        options.data.iter_mut().filter(|s| s.as_os_str() != "scenes").for_each(anchor);
+        options.ids.iter_mut().for_each(anchor);
+        options.images.iter_mut().for_each(anchor);
         options.input.iter_mut().for_each(anchor);
         options.out.iter_mut().for_each(anchor);
         options.home.iter_mut().for_each(anchor);
@@ -241,6 +269,12 @@ impl BenchOptions {
             imgsz: self.imgsz.or(file.imgsz),
             frames: self.frames.or(file.frames),
             seed: self.seed.or(file.seed),
+            data: self.data.or(file.data),
+            limit: self.limit.or(file.limit),
+            split: self.split.or(file.split),
+            ids: self.ids.or(file.ids),
+            images: self.images.or(file.images),
+            only_scored: self.only_scored || file.only_scored,
             conf: self.conf.or(file.conf),
             iou: self.iou.or(file.iou),
             max_det: self.max_det.or(file.max_det),

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail, ensure};
 use prony_backend::backend;
 use prony_model::ModelFile;
+use prony_source::dataset::HELD_OUT_SEED;
 use prony_source::folder;
 use prony_types::{
-    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, GateSpec, HeadChoice, InputSpec, ModelInfo, ModelSource,
-    ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
+    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, GateSpec,
+    HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec,
+    RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
 };
 
 use self::matrix::{Expanded, Matrix};
@@ -79,7 +81,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     let budget = budget(&options, choice.as_ref())?;
     let (backends, backends_named) = backends(options.backends.as_deref(), choice.as_ref())?;
     let provider = provider::provider(&options, &readers(&options, &backends), machine.cache.as_deref())?;
-    let name = options.name.clone().unwrap_or_else(|| "bench".to_owned());
+    let name = options.name.clone().unwrap_or_else(|| if options.only_scored { "eval" } else { "bench" }.to_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
         !name.is_empty() && name.len() <= 64 && name.chars().all(plain) && !name.starts_with('.'),
@@ -154,6 +156,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     if let (true, Err(reason)) = (pointed, (machine.runtime)(BackendName::OrtCpu)) {
         notes.push(format!("outputs are held against rten's, because {reason}"));
     }
+    let evaluation = evaluation(&options)?;
     let plan = Plan {
         name,
         cells,
@@ -162,12 +165,42 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         budget,
         named_precisions,
         reference,
-        data: None,
+        evaluation,
+        timed: !options.only_scored,
         gates: GateSpec::default(),
         strict: options.strict,
     };
     let out = options.out.unwrap_or_else(|| "runs".into());
     Ok(Resolved { plan, fates, notes, out, redact: options.redact })
+}
+
+/// What cells are scored on. Thresholds are those of evaluations; `prony eval`, which has no timed part, takes its own.
+fn evaluation(options: &BenchOptions) -> anyhow::Result<Option<EvaluationSpec>> {
+    let Some(data) = &options.data else { return Ok(None) };
+    let scenes = data.as_os_str() == "scenes";
+    let told = |value: Option<f32>| value.filter(|_| options.only_scored);
+    let post = PostSpec {
+        conf: share("--conf", told(options.conf).unwrap_or(0.001))?,
+        iou: share("--iou", told(options.iou).unwrap_or(0.7))?,
+        max_det: options.max_det.filter(|_| options.only_scored).unwrap_or(300),
+        multi_label: true,
+    };
+    let limit = options.limit.map(|n| within("--limit", n, 1, u32::MAX)).transpose()?;
+    ensure!(!scenes || options.split.is_none(), "--split is for data on disk, and built-in scenes have no parts");
+    ensure!(
+        !scenes || options.ids.is_none(),
+        "--ids is for data on disk; built-in scenes are chosen by --limit and --seed"
+    );
+    ensure!(!scenes || options.images.is_none(), "--images is for data on disk");
+    let data = DataSpec {
+        source: if scenes { DataSource::Scenes } else { DataSource::Path(std::path::absolute(data)?) },
+        split: options.split.clone(),
+        limit,
+        seed: options.seed.unwrap_or(if scenes { HELD_OUT_SEED } else { 0 }),
+        ids: options.ids.clone().map(std::path::absolute).transpose()?,
+        images: options.images.clone().map(std::path::absolute).transpose()?,
+    };
+    Ok(Some(EvaluationSpec { data, post }))
 }
 
 /// The backends that options may be about: an engine brings its own where none was named.

@@ -1,5 +1,6 @@
 //! One execution of a plan: workers, their rounds, and a record that is on disk after every step.
 
+mod accuracy;
 mod cell;
 mod engines;
 mod errand;
@@ -23,10 +24,12 @@ use anyhow::Context as _;
 use prony_bench::now_ns;
 use prony_judge as judge;
 use prony_types::{
-    BackendName, CellRecord, CellStatus, Command, Environment, Event, EventKind, FailureKind, Job, MeasureJob,
-    MemorySafety, Plan, RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
+    BackendName, CellRecord, CellStatus, Command, Environment, EvaluateOrder, EvaluationSpec, Event, EventKind,
+    FailureKind, Job, MeasureJob, MemorySafety, Plan, RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
 };
 
+use self::accuracy::Scores;
+pub(crate) use self::accuracy::check_data;
 use self::cell::{Doing, RunCell};
 pub(crate) use self::engines::artifacts;
 pub(crate) use self::errand::{Errand, errand};
@@ -66,6 +69,7 @@ pub(crate) struct Run {
     messages: Receiver<Message>,
     sender: Sender<Message>,
     telemetry: Vec<Telemetry>,
+    scores: Scores,
     /// Of earlier sittings: how long they took, and the least memory they saw.
     earlier_s: f64,
     earlier_lowest_mib: Option<f64>,
@@ -126,6 +130,7 @@ impl Run {
                 }
                 before => CellFold::new(spec, before.map_or(1, |record| record.attempt + 1)),
             };
+            fold.timed = plan.timed;
             if let Some(fate) = fates.get(&spec.id) {
                 fold.close(fate.status, Some(fate.reason.clone()), &plan.budget);
             }
@@ -158,6 +163,7 @@ impl Run {
             messages,
             sender,
             telemetry: Vec::new(),
+            scores: Scores::default(),
             earlier_s: earlier.as_ref().and_then(|run| run.run.wall_s).unwrap_or(0.0),
             earlier_lowest_mib: earlier.as_ref().and_then(|run| run.memory_safety.lowest_available_mib),
             begun: Instant::now(),
@@ -180,8 +186,11 @@ impl Run {
         }
         self.make_engines();
         self.prepare_cells();
-        self.measure_rounds();
-        self.measure_throughput();
+        if self.record.plan.timed {
+            self.measure_rounds();
+            self.measure_throughput();
+        }
+        self.evaluate_cells();
         let references = self.references();
         self.finish_cells(&references);
         for index in 0..self.cells.len() {
@@ -219,7 +228,7 @@ impl Run {
                 continue;
             }
             let ready = self.wait(index, |event| matches!(event, EventKind::Frames { .. }));
-            if ready == Waited::Answered && !self.interrupt.asked() {
+            if ready == Waited::Answered && self.record.plan.timed && !self.interrupt.asked() {
                 self.order(index, &Command::WarmUp, Doing::WarmingUp);
                 self.wait(index, |event| matches!(event, EventKind::Steady { .. }));
             }
@@ -293,7 +302,8 @@ impl Run {
     fn wants_more(&self, index: usize) -> bool {
         let cell = &self.cells[index];
         let budget = &self.record.plan.budget;
-        self.is_running(index) && schedule::more(budget, schedule::standing(budget, cell), cell.rounds)
+        let timed = self.record.plan.timed;
+        timed && self.is_running(index) && schedule::more(budget, schedule::standing(budget, cell), cell.rounds)
     }
 
     fn measure_throughput(&mut self) {
@@ -310,6 +320,42 @@ impl Run {
                 self.sensors.point_at(None);
             }
         }
+    }
+
+    /// Has every worker run the data set through the session that was timed, and scores what it wrote.
+    fn evaluate_cells(&mut self) {
+        let Some(spec) = self.record.plan.evaluation.clone() else { return };
+        for index in 0..self.cells.len() {
+            if self.interrupt.asked() {
+                return;
+            }
+            if self.is_running(index)
+                && let Err(reason) = self.evaluate_cell(index, &spec)
+            {
+                self.cells[index].fold.record.accuracy_absent = Some(reason);
+            }
+        }
+    }
+
+    fn evaluate_cell(&mut self, index: usize, spec: &EvaluationSpec) -> Result<(), String> {
+        self.progress.milestone(index, Doing::Evaluating.words());
+        let folder = self.files.cell_dir(&self.cells[index].fold.record.slug).map_err(|e| e.to_string())?;
+        let folder = std::path::absolute(folder).map_err(|e| e.to_string())?;
+        let detections = folder.join(accuracy::DETECTIONS);
+        let order = EvaluateOrder { data: spec.data.clone(), post: spec.post, detections };
+        self.order(index, &Command::Evaluate(order), Doing::Evaluating);
+        self.wait(index, |event| matches!(event, EventKind::Evaluated { .. }));
+        self.sensors.point_at(None);
+        let cell = &mut self.cells[index];
+        let Some(evaluated) = cell.fold.evaluated.take() else { return Ok(()) };
+        let source = &cell.spec.model.source;
+        let record = self.scores.score(&cell.fold.record, source, spec, &folder, &evaluated)?;
+        let text = serde_json::to_vec_pretty(&record).map_err(|e| e.to_string())?;
+        prony_store::write_atomic(&folder.join(accuracy::METRICS), &text).map_err(|e| e.to_string())?;
+        self.progress.milestone(index, &schedule::scored(&record));
+        cell.fold.record.accuracy = Some(record);
+        cell.alive = Instant::now();
+        Ok(())
     }
 
     /// What each cell's outputs are to be held against. Cells of one model and shape share it.
@@ -360,11 +406,20 @@ impl Run {
     /// Has every worker check its outputs and end. An interrupted cell keeps what was measured.
     fn finish_cells(&mut self, references: &[Option<PathBuf>]) {
         for (index, reference) in references.iter().enumerate() {
-            let complete = !self.wants_more(index) && self.cells[index].fold.record.throughput_fps.is_some();
+            let record = &self.cells[index].fold.record;
+            let scored = self.record.plan.evaluation.is_none() || record.accuracy.is_some();
+            let timed = !self.wants_more(index) && record.throughput_fps.is_some();
+            let complete = if self.record.plan.timed { timed } else { scored };
             let interrupted = self.interrupt.asked() && !complete;
             let reference = reference.as_ref().and_then(|file| std::path::absolute(file).ok());
             self.order(index, &Command::Finish { reference }, Doing::Checking);
             if self.wait(index, |event| matches!(event, EventKind::Finished { .. })) == Waited::Ended {
+                continue;
+            }
+            let absent = self.cells[index].fold.record.accuracy_absent.clone().filter(|_| !self.record.plan.timed);
+            if let (false, Some(reason)) = (interrupted, absent) {
+                self.cells[index].failure.get_or_insert(FailureKind::Input);
+                self.close(index, CellStatus::Failed, Some(reason));
                 continue;
             }
             let (status, reason) = match (interrupted, self.cells[index].steady) {
@@ -452,6 +507,10 @@ impl Run {
                 }
             }
             EventKind::Building(progress) => self.show_build(index, progress),
+            EventKind::Evaluating { done, total } => {
+                let share = *done as f64 / (*total).max(1) as f64;
+                self.progress.figure(index, share, || format!("{done} of {total} images"));
+            }
             EventKind::Prepared { artifact, build_ms, rebuilt_because, notes } => {
                 cell.spec.artifact = Some(artifact.clone());
                 let word = engines::made(artifact.from_cache, *build_ms, rebuilt_because.as_deref());
@@ -492,8 +551,8 @@ impl Run {
     }
 
     fn show(&self, index: usize) {
-        let building = self.cells[index].doing == Doing::Building;
-        if self.progress.is_live() && self.is_running(index) && !building {
+        let has_its_own = matches!(self.cells[index].doing, Doing::Building | Doing::Evaluating);
+        if self.progress.is_live() && self.is_running(index) && !has_its_own {
             let (done, text) = schedule::figure(&self.record.plan.budget, &self.cells[index]);
             self.progress.figure(index, done, || text);
         }
@@ -574,7 +633,12 @@ impl Run {
             }
         };
         self.record.comparisons = judge::comparisons(cells, &rounds);
-        self.record.recommendation = judge::recommend(cells, &self.record.comparisons);
+        let cell_folder = |slug: &str| self.files.path().join("cells").join(slug);
+        self.record.accuracy_comparisons = self.scores.compare(&self.record.plan, cells, cell_folder);
+        if self.record.plan.timed {
+            self.record.recommendation = judge::recommend(cells, &self.record.comparisons);
+        }
+        judge::accuracy::add_to(&mut self.record.recommendation, cells, &self.record.accuracy_comparisons);
         let plan = &self.record.plan;
         let code = judge::exit_code(cells, plan, &self.record.gates, self.interrupt.asked());
         self.record.run.exit_code = Some(code);

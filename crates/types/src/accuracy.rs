@@ -65,6 +65,15 @@ pub struct DataRecord {
     pub unread: Vec<i64>,
 }
 
+/// What cells are scored on, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationSpec {
+    /// The data.
+    pub data: DataSpec,
+    /// What becomes of outputs: other thresholds than of the timed part.
+    pub post: PostSpec,
+}
+
 /// What a worker is told to score, with the session that was timed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvaluateOrder {

@@ -18,7 +18,7 @@ mod verdict;
 
 pub use accuracy::{
     AccuracyComparison, AccuracyDifference, AccuracyRecord, ClassAccuracy, CocoFigures, DataRecord, DataSource,
-    DataSpec, EvaluateOrder, EvaluatedData, PrecisionRecall,
+    DataSpec, EvaluateOrder, EvaluatedData, EvaluationSpec, PrecisionRecall,
 };
 pub use detection::{Detection, GroundTruth};
 pub use engine::{

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ArtifactSpec, DataSpec, EngineSpec};
+use crate::{ArtifactSpec, EngineSpec, EvaluationSpec};
 
 /// A name that is not one of the known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -472,12 +472,19 @@ pub struct Plan {
     pub reference: ReferenceSpec,
     /// What cells are scored on, beside being timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<DataSpec>,
+    pub evaluation: Option<EvaluationSpec>,
+    /// Cells are timed; otherwise they are only scored.
+    #[serde(default = "yes")]
+    pub timed: bool,
     /// Limits that must hold.
     #[serde(default)]
     pub gates: GateSpec,
     /// Every verdict but `valid`, and every skipped cell, fails the run.
     pub strict: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 #[cfg(test)]

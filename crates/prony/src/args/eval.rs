@@ -4,39 +4,71 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::BenchArgs;
+use crate::options::BenchOptions;
+
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 #[command(after_help = "Examples:
-  prony eval --detections detections.json --data instances_val2017.json
-  prony eval --detections detections.json --data scenes/ --per-class
+  prony eval builtin-rgb --data scenes                         on 500 built-in scenes
+  prony eval yolo.onnx --data instances_val2017.json --limit 500 --seed 1
+  prony eval yolo.onnx --data data.yaml --backends all --precision fp32,fp16
+  prony eval yolo.engine --data coco/ --gate map_min=0.37
+  prony eval --detections detections.json --data instances_val2017.json --per-class
   prony eval --detections detections.json --data scenes/ --json > metrics.json
 
-The file is in COCO's result form: [{\"image_id\": 42, \"category_id\": 18, \"bbox\": [x, y, width, height],
-\"score\": 0.236}, …]. The twelve figures are those of pycocotools on the same files; the interval is
-a bootstrap over images. Boxes and objects that cannot be used are counted and named.
+Models are run as `prony bench --data` runs them, without being timed: confidence 0.001, overlap
+0.7, every class of a box that is sure enough, 300 boxes an image, of which COCO's rules take 100.
+A result file is in COCO's form: [{\"image_id\": 42, \"category_id\": 18, \"bbox\": [x, y, width,
+height], \"score\": 0.236}, …]. The twelve figures are those of pycocotools on the same files; the
+interval is a bootstrap over images. What cannot be used is counted and named.
 
-Exit codes: 0 all well; 2 wrong usage, or nothing that could be scored.")]
+Exit codes: 0 all well; 1 a cell failed; 2 wrong usage, or nothing that could be scored; 3 a gate or
+wrong output; 130 interrupted.")]
 pub(crate) struct EvalArgs {
-    /// Score the boxes of this result file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) detections: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: BenchOptions,
 
-    /// The truth: a COCO instances*.json, or a folder that holds one, itself or in annotations/
-    #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) data: PathBuf,
+    /// Score the boxes of this result file instead of running a model
+    #[arg(long, value_name = "FILE", help_heading = "Accuracy", conflicts_with = "models")]
+    pub(crate) detections: Option<PathBuf>,
 
-    /// Decides which images the bootstrap draws
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    pub(crate) seed: u64,
-
-    /// Leave the interval out
-    #[arg(long)]
+    /// With --detections: leave the interval out
+    #[arg(long, help_heading = "Accuracy", requires = "detections")]
     pub(crate) no_interval: bool,
 
-    /// Each class too
-    #[arg(long)]
+    /// With --detections: each class too
+    #[arg(long, help_heading = "Accuracy", requires = "detections")]
     pub(crate) per_class: bool,
 
-    /// Print JSON instead of a table
-    #[arg(long)]
+    /// Read options from this file; flags beat it
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    pub(crate) plan: Option<PathBuf>,
+
+    /// Print JSON on stdout instead of a table
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+
+    /// No progress, only the result
+    #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Say more about what is going on
+    #[arg(long, short, help_heading = "Output")]
+    pub(crate) verbose: bool,
+}
+
+impl EvalArgs {
+    /// The same as a run that is not timed.
+    pub(crate) fn as_run(&self) -> BenchArgs {
+        BenchArgs {
+            options: BenchOptions { only_scored: true, ..self.options.clone() },
+            plan: self.plan.clone(),
+            resume: None,
+            dry_run: false,
+            json: self.json,
+            quiet: self.quiet,
+            verbose: self.verbose,
+        }
+    }
 }

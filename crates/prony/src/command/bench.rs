@@ -20,7 +20,7 @@ use crate::machine::machine;
 use crate::options::BenchOptions;
 use crate::resolve::{Fate, Machine, Resolved, fate_again, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, estimate_s,
+    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
     refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
@@ -35,7 +35,10 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     // What is wrong whatever the machine has is said before there is anything to wait for.
     match &earlier {
         Some((folder, _)) => refuse_if_written(folder.path())?,
-        None => drop(resolve(options.clone(), &Machine::ideal())?),
+        None => {
+            let ideal = resolve(options.clone(), &Machine::ideal())?;
+            ideal.plan.evaluation.map(|spec| check_data(&spec.data)).transpose()?;
+        }
     }
     // From here on a Ctrl-C is an orderly end. Libraries are opened below: not beside another run's timed cell.
     let interrupt = Interrupt::listen()?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use prony_judge::coco::{Evaluation, LeftOut, Scored, Truth, Truths};
 use prony_source::SourceError;
 use prony_source::coco::{Instances, Problems, Results, instances_file, read_instances, read_results};
@@ -39,8 +39,34 @@ struct Outcome {
     seconds: f64,
 }
 
+/// What the bootstrap draws by, where nobody says.
+const SEED: u64 = 7;
+
 pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<ExitCode> {
-    let outcome = with_sign_of_life("scoring", || score_file(args))?;
+    match &args.detections {
+        Some(detections) => score(args, detections),
+        None => {
+            let options = &args.options;
+            let timed = [
+                ("--warmup", options.warmup.is_some()),
+                ("--duration", options.duration.is_some()),
+                ("--samples", options.samples.is_some()),
+            ];
+            if let Some((flag, _)) = timed.into_iter().find(|(_, given)| *given) {
+                bail!("{flag} is for what is timed, and `prony eval` times nothing; use `prony bench --data`");
+            }
+            ensure!(
+                options.data.is_some() || args.plan.is_some(),
+                "nothing to score on: give --data with a COCO or Ultralytics data set, or `--data scenes`"
+            );
+            super::bench(&args.as_run())
+        }
+    }
+}
+
+fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
+    let data = args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")?;
+    let outcome = with_sign_of_life("scoring", || score_file(args, detections, data))?;
     let text = if args.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
     if !args.json {
         outcome.problems.iter().take(TOLD).for_each(|problem| eprintln!("warning: {problem}"));
@@ -55,10 +81,10 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Scores a result file that is there already.
-fn score_file(args: &EvalArgs) -> anyhow::Result<Outcome> {
+fn score_file(args: &EvalArgs, detections: &Path, data: &Path) -> anyhow::Result<Outcome> {
     let start = Instant::now();
-    let data = instances_file(&args.data)?;
-    let (instances, results) = read_both(&data, &args.detections)?;
+    let data = instances_file(data)?;
+    let (instances, results) = read_both(&data, detections)?;
     ensure!(!instances.images.is_empty(), "{}: no image in it that could be scored", data.display());
     let mut problems = instances.problems.clone();
     let given = results.rows.len() as u64 + results.problems.count;
@@ -74,10 +100,10 @@ fn score_file(args: &EvalArgs) -> anyhow::Result<Outcome> {
     note_strangers(evaluation.left_out(), &mut problems);
     if given > 0 && evaluation.detections() == 0 {
         let first = problems.first.last().cloned().unwrap_or_default();
-        let detections = args.detections.display();
+        let detections = detections.display();
         return Err(anyhow!("{detections}: none of its {given} boxes fits {}; {first}", data.display()));
     }
-    let ci95 = if args.no_interval { None } else { evaluation.interval(args.seed) };
+    let ci95 = if args.no_interval { None } else { evaluation.interval(args.options.seed.unwrap_or(SEED)) };
     Ok(Outcome {
         figures: evaluation.figures(),
         ci95,

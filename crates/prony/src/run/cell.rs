@@ -15,6 +15,7 @@ pub(super) enum Doing {
     WarmingUp,
     Measuring,
     Throughput,
+    Evaluating,
     Checking,
 }
 
@@ -26,6 +27,7 @@ impl Doing {
             Doing::WarmingUp => "warming up",
             Doing::Measuring => "measuring",
             Doing::Throughput => "measuring throughput",
+            Doing::Evaluating => "running the data set",
             Doing::Checking => "checking outputs",
         }
     }

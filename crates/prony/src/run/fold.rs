@@ -3,9 +3,9 @@
 
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
-    ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EventKind, FailureKind,
-    InputRecord, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample, SampleNote,
-    Stage, Telemetry, Verdict,
+    ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EvaluatedData, EventKind,
+    FailureKind, InputRecord, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample,
+    SampleNote, Stage, Telemetry, Verdict,
 };
 
 /// A cell in the making.
@@ -18,6 +18,10 @@ pub(crate) struct CellFold {
     check: Option<OutputCheck>,
     placement_problem: Option<String>,
     layers_problem: Option<String>,
+    /// What it said of a data set; scored by whoever has the truth.
+    pub(crate) evaluated: Option<EvaluatedData>,
+    /// Whether it is timed, and not only scored.
+    pub(crate) timed: bool,
     /// When the worker at hand began.
     pub(crate) begun_ns: u64,
     settled: bool,
@@ -34,6 +38,8 @@ impl CellFold {
             check: None,
             placement_problem: None,
             layers_problem: None,
+            evaluated: None,
+            timed: true,
             begun_ns: 0,
             settled: true,
             lost: 0,
@@ -51,6 +57,8 @@ impl CellFold {
             check: None,
             placement_problem: None,
             layers_problem: None,
+            evaluated: None,
+            timed: true,
             begun_ns: 0,
             settled: true,
             lost: 0,
@@ -62,6 +70,7 @@ impl CellFold {
         let record = &mut self.record;
         match event {
             EventKind::Started { .. }
+            | EventKind::Evaluating { .. }
             | EventKind::RoundDone { .. }
             | EventKind::Discovered { .. }
             | EventKind::Referenced { .. }
@@ -111,6 +120,11 @@ impl CellFold {
                 }
                 record.thumbnails.clone_from(thumbnails);
             }
+            EventKind::Evaluated { outcome, problem } => {
+                self.evaluated = outcome.as_deref().cloned();
+                record.accuracy_absent.clone_from(problem);
+            }
+            EventKind::Consistent { checks } => record.consistency.clone_from(checks),
             EventKind::Placed { placement, problem } => {
                 if let (Some(provider), Some(placement)) = (&mut record.backend.provider, placement) {
                     provider.actual = placement.main().map(str::to_owned);
@@ -170,7 +184,8 @@ impl CellFold {
         self.record.status = status;
         self.record.reason = reason;
         self.count();
-        if matches!(status, CellStatus::Completed | CellStatus::Interrupted) && self.record.samples.steady > 0 {
+        let measured = self.record.samples.steady > 0 || !self.timed && self.record.accuracy.is_some();
+        if matches!(status, CellStatus::Completed | CellStatus::Interrupted) && measured {
             self.compute(budget);
         }
     }
@@ -222,6 +237,10 @@ impl CellFold {
             lost_samples: self.lost,
             batch: record.batch,
             input: record.input.as_ref(),
+            consistency: &record.consistency,
+            accuracy: record.accuracy.as_ref(),
+            accuracy_absent: record.accuracy_absent.as_deref(),
+            timed: self.timed,
         });
         record.verdict = Some(verdict);
         record.verdict_reasons = reasons;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prony_judge::stats;
 use prony_judge::stopping::{self, Decision, Progress};
-use prony_types::{BudgetSpec, CellRecord, CellStatus, MethodRecord, Phase, Plan, Stage};
+use prony_types::{AccuracyRecord, BudgetSpec, CellRecord, CellStatus, MethodRecord, Phase, Plan, Stage};
 
 use super::cell::{Doing, RunCell};
 use super::progress::short_time;
@@ -108,6 +108,15 @@ pub(super) fn figure(budget: &BudgetSpec, cell: &RunCell) -> (f64, String) {
     (share, text)
 }
 
+/// A scored cell in one line.
+pub(super) fn scored(accuracy: &AccuracyRecord) -> String {
+    let map = accuracy
+        .figures
+        .map_50_95
+        .map_or_else(|| "no object to be found".to_owned(), |map| format!("mAP50-95 {map:.3}"));
+    format!("{map} on {} images in {}", accuracy.images, short_time(accuracy.seconds))
+}
+
 /// A finished cell in one line.
 pub(super) fn last_word(record: &CellRecord) -> String {
     let total = record.latency_ms.get(&Stage::Total);
@@ -116,6 +125,10 @@ pub(super) fn last_word(record: &CellRecord) -> String {
             let verdict = record.verdict.map_or("", |v| v.name());
             let fps = record.throughput_fps.map(|fps| format!("  {fps:.0} fps")).unwrap_or_default();
             format!("p50 {:.2} ms{fps}  {} samples  {verdict}", total.p50, total.n)
+        }
+        (CellStatus::Completed, None) if record.accuracy.is_some() => {
+            let verdict = record.verdict.map_or("", |v| v.name());
+            format!("{}  {verdict}", record.accuracy.as_ref().map(scored).unwrap_or_default())
         }
         (status, _) => {
             let reason = record.reason.as_deref().unwrap_or_default();

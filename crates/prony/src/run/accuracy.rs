@@ -1,0 +1,179 @@
+//! How right the cells are: what their workers wrote to `detections.json`, scored as it stands there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use prony_bench::scene_kind;
+use prony_judge::accuracy::{Side, compare};
+use prony_judge::coco::{Evaluation, Scored, Truth, Truths};
+use prony_source::coco::read_results;
+use prony_source::dataset::{self, Dataset};
+use prony_types::{
+    AccuracyComparison, AccuracyRecord, CellRecord, DataRecord, DataSource, DataSpec, EvaluatedData, EvaluationSpec,
+    ModelSource, Plan, Precision, SceneKind,
+};
+
+/// Name of the boxes in a cell's folder, in COCO's result form.
+pub(super) const DETECTIONS: &str = "detections.json";
+/// Name of the figures there.
+pub(super) const METRICS: &str = "metrics.json";
+/// Decides the images that intervals are drawn from. Fixed, so that the same boxes have the same interval.
+const SEED: u64 = 7;
+
+/// Truths and scores of a run.
+#[derive(Default)]
+pub(super) struct Scores {
+    /// Opened once; scenes are of the kind that fits a model.
+    data: BTreeMap<&'static str, Dataset>,
+    /// By id of the cell.
+    evaluations: BTreeMap<String, Evaluation>,
+}
+
+impl Scores {
+    /// Scores a cell's boxes.
+    pub(super) fn score(
+        &mut self,
+        cell: &CellRecord,
+        source: &ModelSource,
+        spec: &EvaluationSpec,
+        folder: &Path,
+        evaluated: &EvaluatedData,
+    ) -> Result<AccuracyRecord, String> {
+        let evaluation = self.evaluate(cell, source, &spec.data, folder, &evaluated.data)?;
+        let mut data = evaluated.data.clone();
+        if evaluated.strangers > 0 {
+            data.classes +=
+                &format!("; {} boxes of classes that the data does not have are left out", evaluated.strangers);
+        }
+        let record = AccuracyRecord {
+            figures: evaluation.figures(),
+            ci95: evaluation.interval(SEED),
+            images: evaluation.images(),
+            detections: evaluation.detections(),
+            data,
+            post: spec.post,
+            classes: evaluation.classes(),
+            curves: evaluation.curves(),
+            seconds: evaluated.seconds,
+        };
+        self.evaluations.insert(cell.id.clone(), evaluation);
+        Ok(record)
+    }
+
+    fn evaluate(
+        &mut self,
+        cell: &CellRecord,
+        source: &ModelSource,
+        spec: &DataSpec,
+        folder: &Path,
+        seen: &DataRecord,
+    ) -> Result<Evaluation, String> {
+        let names = cell.model.info.as_ref().map(|info| info.metadata.names.as_slice()).unwrap_or_default();
+        let kind = scene_kind(source, names);
+        let data = match self.data.entry(kind.name()) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(dataset::open(spec, kind).map_err(|e| e.to_string())?)
+            }
+        };
+        if data.sha256 != seen.sha256 {
+            return Err("the data changed while it was scored".to_owned());
+        }
+        let results = read_results(&folder.join(DETECTIONS)).map_err(|e| e.to_string())?;
+        let boxes: Vec<Scored> = results
+            .rows
+            .into_iter()
+            .map(|row| Scored { image: row.image_id, class: row.category_id, bbox: row.bbox, score: row.score })
+            .collect();
+        Ok(Evaluation::new(&truths(data, &seen.unread), &boxes))
+    }
+
+    /// Every scored cell against its model's reference row. Cells of an earlier sitting are scored again from their files.
+    pub(super) fn compare(
+        &mut self,
+        plan: &Plan,
+        cells: &[CellRecord],
+        folder: impl Fn(&str) -> PathBuf,
+    ) -> Vec<AccuracyComparison> {
+        let Some(spec) = &plan.evaluation else { return Vec::new() };
+        for cell in cells {
+            let Some(accuracy) = cell.accuracy.as_ref().filter(|_| !self.evaluations.contains_key(&cell.id)) else {
+                continue;
+            };
+            let source = plan.cells.iter().find(|planned| planned.id == cell.id).map(|planned| &planned.model.source);
+            let Some(source) = source else { continue };
+            match self.evaluate(cell, source, &spec.data, &folder(&cell.slug), &accuracy.data) {
+                Ok(evaluation) => drop(self.evaluations.insert(cell.id.clone(), evaluation)),
+                Err(reason) => tracing::warn!("{}: not compared: {reason}", cell.id),
+            }
+        }
+        let mut models: Vec<&str> = cells.iter().map(|cell| cell.model.sha256.as_str()).collect();
+        models.sort_unstable();
+        models.dedup();
+        models.into_iter().flat_map(|model| self.compare_model(plan, cells, model)).collect()
+    }
+
+    fn compare_model(&self, plan: &Plan, cells: &[CellRecord], model: &str) -> Vec<AccuracyComparison> {
+        let scored: Vec<(&CellRecord, &Evaluation)> = cells
+            .iter()
+            .filter(|cell| cell.model.sha256 == model && cell.accuracy.is_some())
+            .filter_map(|cell| Some((cell, self.evaluations.get(&cell.id)?)))
+            .collect();
+        // fp32 is what others are held against, by preference where outputs are held against it too.
+        let rank = |cell: &CellRecord| {
+            let other = cell.precision.requested != Precision::Fp32;
+            (other, cell.backend.name != plan.reference.backend.name())
+        };
+        let Some(&(reference, base)) = scored.iter().min_by_key(|(cell, _)| rank(cell)) else { return Vec::new() };
+        let others = scored.iter().filter(|(cell, _)| cell.id != reference.id);
+        let label = |cell: &CellRecord, beside: &CellRecord| match cell.backend.name == beside.backend.name {
+            true => cell.precision.requested.to_string(),
+            false => format!("{} {}", cell.backend.name, cell.precision.requested),
+        };
+        others
+            .map(|&(cell, evaluation)| {
+                let (one, other) = (label(cell, reference), label(reference, cell));
+                let against = Side { cell: &reference.id, label: &other, evaluation: base };
+                compare(Side { cell: &cell.id, label: &one, evaluation }, against, SEED)
+            })
+            .collect()
+    }
+}
+
+/// What there is to be found, on the images that could be read.
+fn truths(data: &Dataset, unread: &[i64]) -> Truths {
+    let read: Vec<usize> = (0..data.images.len()).filter(|&i| !unread.contains(&data.images[i].id)).collect();
+    let all = read.iter().flat_map(|&index| data.truths(index).iter().map(move |truth| (data.images[index].id, truth)));
+    let object = |(number, (image, truth)): (i64, (i64, &dataset::Truth))| Truth {
+        // From 1: a 0 is nobody's.
+        id: number + 1,
+        image,
+        class: data.categories[truth.category as usize].id,
+        bbox: [truth.x, truth.y, truth.w, truth.h],
+        area: truth.area,
+        crowd: truth.crowd,
+    };
+    Truths {
+        images: read.iter().map(|&index| data.images[index].id).collect(),
+        classes: data.categories.iter().map(|category| (category.id, category.name.clone())).collect(),
+        objects: (0..).zip(all).map(object).collect(),
+    }
+}
+
+/// Whether anything of the data can be scored; said before anything runs.
+pub(crate) fn check_data(spec: &DataSpec) -> anyhow::Result<()> {
+    if spec.source == DataSource::Scenes {
+        return Ok(());
+    }
+    let data = dataset::open(spec, SceneKind::Rgb)?;
+    let mut loader = prony_source::folder::Loader::default();
+    let mut first = None;
+    for index in 0..data.images.len() {
+        match data.load(index, &mut loader) {
+            Ok(_) => return Ok(()),
+            Err(error) => drop(first.get_or_insert(error)),
+        }
+    }
+    let reason = first.map(|error| error.to_string()).unwrap_or_else(|| "it has none".to_owned());
+    anyhow::bail!("{}: none of its {} images can be read: {reason}", data.name, data.images.len())
+}
