@@ -84,10 +84,13 @@ pub fn markdown(record: &RunRecord) -> String {
     out.replace(['\u{a0}', '\u{202f}'], " ")
 }
 
+/// Head, alignment, whether it is shown, and the field of a row.
+type Column = (&'static str, &'static str, bool, fn(&Row) -> String);
+
 fn comparison_table(out: &mut String, record: &RunRecord) {
     let rows: Vec<Row> = record.cells.iter().map(|cell| Row::new(record, cell)).collect();
     let (timed, scored) = (!crate::accuracy::alone(record), crate::accuracy::any(record));
-    let columns: [(&str, &str, bool, fn(&Row) -> String); 12] = [
+    let columns: [Column; 12] = [
         ("model", "---", true, |row| text(&row.model)),
         ("backend", "---", true, |row| text(&row.backend)),
         ("precision", "---", true, |row| text(&row.precision)),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use prony_types::{CellRecord, ConsistencyCheck, RunRecord};
+use prony_types::{AccuracyRecord, CellRecord, ConsistencyCheck, RunRecord};
 
 use super::{Column, Paint, REASON_LINES, bullet, clean, cut_middle, wrap};
 use crate::accuracy;
@@ -20,7 +20,7 @@ pub(super) fn alone(columns: &mut Vec<Column>, record: &RunRecord) {
         return;
     }
     columns.retain(|column| column.head != "p50");
-    let of = |field: &dyn Fn(&prony_types::AccuracyRecord) -> String| -> Vec<String> {
+    let of = |field: &dyn Fn(&AccuracyRecord) -> String| -> Vec<String> {
         let field = |cell: &CellRecord| cell.accuracy.as_ref().map_or_else(|| figure::ABSENT.to_owned(), field);
         record.cells.iter().map(field).collect()
     };
@@ -31,14 +31,14 @@ pub(super) fn alone(columns: &mut Vec<Column>, record: &RunRecord) {
         right: true,
         fields: of(&|accuracy| accuracy::figures(accuracy)[i].clone()),
     });
-    let counts: [(&str, u8, &dyn Fn(&prony_types::AccuracyRecord) -> u64); 2] =
-        [("images", 4, &|accuracy| accuracy.images), ("detections", 5, &|accuracy| accuracy.detections)];
-    let counts = counts.map(|(head, expendable, count)| Column {
+    let count = |head, expendable, count: &dyn Fn(&AccuracyRecord) -> u64| Column {
         head,
         expendable,
         right: true,
         fields: of(&|accuracy| clean(&figure::count(count(accuracy)))),
-    });
+    };
+    let counts =
+        [count("images", 4, &|accuracy| accuracy.images), count("detections", 5, &|accuracy| accuracy.detections)];
     let at = columns.iter().position(|column| column.head == HEAD).map_or(columns.len(), |i| i + 1);
     columns.splice(at..at, figures.into_iter().chain(counts));
 }
