@@ -1,4 +1,4 @@
-//! Writes the page of a made-up run, to look at it: `fixture OUT.html [two|twelve|nothing|hostile] [PNG…]`.
+//! Writes the page of a made-up run, to look at it: `fixture OUT.html [two|twelve|nothing|hostile|scored|alone] [PNG…]`.
 
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
@@ -9,12 +9,14 @@ use prony_report::{Picture, html};
 
 fn main() -> Result<(), Box<dyn error::Error>> {
     let mut args = env::args().skip(1);
-    let path = args.next().ok_or("usage: fixture OUT.html [two|twelve|nothing|hostile] [PNG…]")?;
+    let path = args.next().ok_or("usage: fixture OUT.html [two|twelve|nothing|hostile|scored|alone] [PNG…]")?;
     let record = match args.next().as_deref() {
         None | Some("two") => fixture::two_cells(),
         Some("twelve") => fixture::twelve_cells(),
         Some("nothing") => fixture::nothing_completed(),
-        Some("hostile") => fixture::hostile(),
+        Some("hostile") => fixture::hostile_scored(),
+        Some("scored") => fixture::scored(),
+        Some("alone") => fixture::accuracy_alone(),
         Some(other) => return Err(format!("no fixture is called `{other}`").into()),
     };
     let given: Vec<Vec<u8>> = args.map(fs::read).collect::<Result<_, _>>()?;

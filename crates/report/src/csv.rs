@@ -5,7 +5,8 @@ use prony_types::{CellRecord, RunRecord};
 use crate::row;
 
 const HEADER: &str = "device,imgsz,backend,precision,mean_ms,p50_ms,p95_ms,fps_mean,speedup,\
-                      temp_c_min,temp_c_avg,temp_c_max,verdict,model";
+                      temp_c_min,temp_c_avg,temp_c_max,verdict,model,\
+                      map_50_95,map_50,map_50_95_ci95_lo,map_50_95_ci95_hi";
 
 /// The distinct input sizes of a run, in the order of its cells: `320`, `480x640` (height first), and `none` for
 /// models that are not detectors. One CSV file belongs to each.
@@ -23,7 +24,8 @@ pub fn imgsz_groups(record: &RunRecord) -> Vec<String> {
 /// The rows of one of the [`imgsz_groups`], with a header.
 ///
 /// Latency is that of the whole way (`total`). `speedup` is the ratio of `fps_mean` to that of the same model and batch
-/// in fp32 on the same backend, and where there is none, to that of the model's first row with a figure.
+/// in fp32 on the same backend, and where there is none, to that of the model's first row with a figure. What was not
+/// scored has no accuracy; new columns come last.
 pub fn csv(record: &RunRecord, imgsz: &str) -> String {
     let cells: Vec<&CellRecord> = record.cells.iter().filter(|cell| row::imgsz(record, cell) == imgsz).collect();
     let mut out = String::from(HEADER);
@@ -31,6 +33,8 @@ pub fn csv(record: &RunRecord, imgsz: &str) -> String {
     for cell in &cells {
         let total = row::total(cell);
         let temp = cell.temp_c;
+        let figures = cell.accuracy.as_ref().map(|accuracy| accuracy.figures);
+        let ci95 = cell.accuracy.as_ref().and_then(|accuracy| accuracy.ci95);
         let fields = [
             cell.backend.device.clone().unwrap_or_default(),
             imgsz.to_owned(),
@@ -46,6 +50,10 @@ pub fn csv(record: &RunRecord, imgsz: &str) -> String {
             decimal(temp.map(|t| t.max), 1),
             row::word(cell).0.to_owned(),
             cell.model.name.clone(),
+            decimal(figures.and_then(|f| f.map_50_95), 6),
+            decimal(figures.and_then(|f| f.map_50), 6),
+            decimal(ci95.map(|[lo, _]| lo), 6),
+            decimal(ci95.map(|[_, hi]| hi), 6),
         ];
         let fields: Vec<String> = fields.iter().map(|field| quote(field)).collect();
         out.push_str(&fields.join(","));

@@ -5,7 +5,7 @@ use prony_types::{
     RunRecord, RuntimeRecord, RuntimeState, SourceSpec, Stage, StageStats, TensorAgreement,
 };
 
-use crate::{figure, row};
+use crate::{accuracy, figure, row};
 
 /// A label and what belongs to it.
 #[derive(Clone, Debug)]
@@ -163,6 +163,7 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
     list.add("input", format!("{source}, seed {}, at most {} frames", plan.input.seed, plan.input.frames));
     let post = &plan.post;
     list.add("detections", format!("conf {}, IoU {}, at most {} an image", post.conf, post.iou, post.max_det));
+    list.maybe("scored on", plan.data.as_ref().map(accuracy::asked));
     let budget = &plan.budget;
     list.add("warm-up", budget.warmup_s.map_or_else(|| "until steady".to_owned(), asked));
     let duration = budget.duration_s.map_or_else(
@@ -225,8 +226,9 @@ pub(crate) fn memory_safety(record: &RunRecord) -> Vec<Fact> {
 /// All of a cell but its stages, charts and reasons.
 pub(crate) fn cell(record: &RunRecord, cell: &CellRecord) -> Vec<Group> {
     let measured = [phases(cell), throughput(cell), engine(cell)];
-    let rest = [model(record, cell), backend(cell), input(cell), memory(cell), agreement(cell)];
-    measured.into_iter().chain(rest).flatten().collect()
+    let right = [accuracy::group(cell), agreement(cell), accuracy::consistency(cell)];
+    let rest = [model(record, cell), backend(cell), input(cell), memory(cell)];
+    measured.into_iter().chain(rest).chain(right).flatten().collect()
 }
 
 /// The engine that was built, what its layers compute in, and what trtexec would say of it.

@@ -36,8 +36,9 @@ impl From<minijinja::Error> for ReportError {
 }
 
 const PAGE: &str = "report.html";
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     (PAGE, include_str!("../templates/report.html")),
+    ("accuracy.html", include_str!("../templates/accuracy.html")),
     ("cell.html", include_str!("../templates/cell.html")),
     ("macros.html", include_str!("../templates/macros.html")),
 ];

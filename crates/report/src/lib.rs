@@ -3,6 +3,7 @@
 //! Pure functions. Every statistic, comparison and recommendation is in the record already; this room gives them units,
 //! digits and places. Names and reasons come from outside and are escaped for whatever they are written into.
 
+mod accuracy;
 mod chart;
 mod csv;
 mod facts;

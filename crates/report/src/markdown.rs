@@ -1,5 +1,7 @@
 //! `report.md`: the facts of `report.json` for reading.
 
+mod accuracy;
+
 use std::fmt::Write as _;
 
 use prony_types::{CellRecord, RunRecord};
@@ -19,7 +21,7 @@ pub fn markdown(record: &RunRecord) -> String {
         line(&mut out, &format!("- **{}**: {}", text(&recommendation.model), prose(&recommendation.text)));
     }
     if record.recommendation.is_empty() {
-        line(&mut out, "None: no cell completed.");
+        line(&mut out, &format!("None: {}.", row::unrecommended(record)));
     }
 
     heading(&mut out, 2, "Comparison");
@@ -35,6 +37,8 @@ pub fn markdown(record: &RunRecord) -> String {
         let sentence = format!("- {} is **{}**{ratio} against {}", text(&c.cell), c.difference, text(&c.against));
         line(&mut out, &format!("{sentence}: {}", prose(&c.reason)));
     }
+
+    accuracy::section(&mut out, record);
 
     heading(&mut out, 2, "Cells");
     for cell in &record.cells {
@@ -80,21 +84,34 @@ pub fn markdown(record: &RunRecord) -> String {
     out.replace(['\u{a0}', '\u{202f}'], " ")
 }
 
+/// Head, alignment, whether it is shown, and the field of a row.
+type Column = (&'static str, &'static str, bool, fn(&Row) -> String);
+
 fn comparison_table(out: &mut String, record: &RunRecord) {
-    line(
-        out,
-        "| model | backend | precision | p50 total | ci95 (ms) | p95 | p99 | throughput | difference | memory | verdict |",
-    );
-    line(out, "|---|---|---|---:|---:|---:|---:|---:|---|---:|---|");
-    for cell in &record.cells {
-        let row = Row::new(record, cell);
-        let (model, backend, precision) = (text(&row.model), text(&row.backend), text(&row.precision));
-        let _ = write!(
-            out,
-            "| {model} | {backend} | {precision} | {} | {} | {} | {} |",
-            row.p50, row.ci95, row.p95, row.p99
-        );
-        let _ = writeln!(out, " {} | {} | {} | {} |", row.throughput, row.difference, row.memory, row.word);
+    let rows: Vec<Row> = record.cells.iter().map(|cell| Row::new(record, cell)).collect();
+    let (timed, scored) = (!crate::accuracy::alone(record), crate::accuracy::any(record));
+    let columns: [Column; 12] = [
+        ("model", "---", true, |row| text(&row.model)),
+        ("backend", "---", true, |row| text(&row.backend)),
+        ("precision", "---", true, |row| text(&row.precision)),
+        ("p50 total", "---:", timed, |row| row.p50.clone()),
+        ("ci95 (ms)", "---:", timed, |row| row.ci95.clone()),
+        ("p95", "---:", timed, |row| row.p95.clone()),
+        ("p99", "---:", timed, |row| row.p99.clone()),
+        ("throughput", "---:", timed, |row| row.throughput.clone()),
+        ("difference", "---", timed, |row| row.difference.clone()),
+        ("mAP50-95", "---:", scored, |row| row.map.clone()),
+        ("memory", "---:", true, |row| row.memory.clone()),
+        ("verdict", "---", true, |row| row.word.to_owned()),
+    ];
+    let shown: Vec<_> = columns.into_iter().filter(|column| column.2).collect();
+    let heads: Vec<&str> = shown.iter().map(|column| column.0).collect();
+    let rules: Vec<&str> = shown.iter().map(|column| column.1).collect();
+    line(out, &format!("| {} |", heads.join(" | ")));
+    line(out, &format!("|{}|", rules.join("|")));
+    for row in &rows {
+        let fields: Vec<String> = shown.iter().map(|column| column.3(row)).collect();
+        line(out, &format!("| {} |", fields.join(" | ")));
     }
 }
 
@@ -126,6 +143,7 @@ fn one_cell(out: &mut String, record: &RunRecord, cell: &CellRecord) {
             line(out, &format!("| {} |", stage.join(" | ")));
         }
     }
+    accuracy::of_cell(out, cell);
     for group in facts::cell(record, cell) {
         line(out, &format!("\n**{}**\n", group.title));
         fact_list(out, &group.facts);

@@ -2,7 +2,7 @@
 
 use prony_types::{CellRecord, CellSpec, CellStatus, Difference, RunRecord, Stage, StageStats, Verdict};
 
-use crate::figure;
+use crate::{accuracy, figure};
 
 /// How a word is to be taken; the word itself always stands beside the colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,7 @@ pub(crate) struct Row {
     pub(crate) p99: String,
     pub(crate) throughput: String,
     pub(crate) difference: String,
+    pub(crate) map: String,
     pub(crate) memory: String,
     pub(crate) word: &'static str,
     pub(crate) tone: Tone,
@@ -61,6 +62,7 @@ impl Row {
             p99: figure::or_absent(total.and_then(|t| t.p99), figure::ms),
             throughput: figure::or_absent(cell.throughput_fps, figure::fps),
             difference: difference(record, cell),
+            map: accuracy::with_spread(cell),
             memory: memory(cell),
             word,
             tone,
@@ -71,6 +73,12 @@ impl Row {
 /// Statistics of the whole way.
 pub(crate) fn total(cell: &CellRecord) -> Option<&StageStats> {
     cell.latency_ms.get(&Stage::Total)
+}
+
+/// Why there is no recommendation.
+pub(crate) fn unrecommended(record: &RunRecord) -> &'static str {
+    let completed = record.cells.iter().any(|cell| cell.status == CellStatus::Completed);
+    if completed && accuracy::alone(record) { "nothing was timed" } else { "no cell completed" }
 }
 
 /// What the plan says of a cell.

@@ -1,5 +1,7 @@
 //! What `prony bench` prints at its end: the table, what is wrong with it, and the recommendation.
 
+mod accuracy;
+
 use std::fmt::Write as _;
 
 use prony_types::{CellRecord, CellStatus, RunRecord, Verdict};
@@ -26,10 +28,11 @@ pub fn terminal(record: &RunRecord, width: usize, colour: bool) -> String {
     if !record.cells.is_empty() {
         table(&mut out, record, width, paint);
         notes(&mut out, record, width, paint);
+        accuracy::lines(&mut out, record, width, paint);
     }
     out.push('\n');
     if record.recommendation.is_empty() {
-        out.push_str("No recommendation: no cell completed.\n");
+        let _ = writeln!(out, "No recommendation: {}.", row::unrecommended(record));
     }
     for recommendation in &record.recommendation {
         let mark = paint.strong("→");
@@ -76,9 +79,11 @@ fn table(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
         column("p99", 6, true, &|r| r.p99.clone()),
         column("throughput", 2, true, &|r| r.throughput.clone()),
         column("difference", 5, false, &|r| r.difference.clone()),
+        column(accuracy::HEAD, 1, true, &|r| r.map.clone()),
         column("memory", 7, true, &|r| r.memory.clone()),
         column("verdict", 0, false, &|r| r.word.to_owned()),
     ];
+    accuracy::alone(&mut all, record);
     // A column without a single figure says nothing.
     all.retain(|c| c.expendable == 0 || c.fields.iter().any(|f| f != figure::ABSENT));
     let taken = |all: &[Column]| all.iter().map(Column::width).sum::<usize>() + GAP * (all.len() - 1);
@@ -101,7 +106,7 @@ fn table(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
     for (i, row) in rows.iter().enumerate() {
         let fields = all.iter().zip(&widths).map(|(c, &w)| match c.head {
             "verdict" => paint.tone(row.tone, &c.fields[i]),
-            "p50" => paint.strong(&pad(&c.fields[i], w, c.right)),
+            "p50" | accuracy::HEAD => paint.strong(&pad(&c.fields[i], w, c.right)),
             _ => pad(&c.fields[i], w, c.right),
         });
         let _ = writeln!(out, "{}", fields.collect::<Vec<_>>().join("  ").trim_end());

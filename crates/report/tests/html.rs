@@ -9,13 +9,16 @@ fn page(record: &RunRecord) -> String {
     html(record, &[]).expect("the page renders")
 }
 
-fn all() -> [RunRecord; 5] {
+fn all() -> [RunRecord; 8] {
     [
         fixture::two_cells(),
         fixture::twelve_cells(),
         fixture::nothing_completed(),
         fixture::hostile(),
         fixture::record(vec![]),
+        fixture::scored(),
+        fixture::accuracy_alone(),
+        fixture::hostile_scored(),
     ]
 }
 
@@ -69,12 +72,13 @@ fn nothing_is_fetched() {
 
 #[test]
 fn a_hostile_name_stays_text() {
-    let record = fixture::hostile();
-    let page = page(&record);
-    assert_eq!(tags(&page).iter().filter(|tag| *tag == "script").count(), 1, "only the page's own script");
-    assert!(!page.contains("alert(1)</script>") && !page.contains("<img src=x") && !page.contains("<svg onload"));
-    assert!(page.contains("&lt;script&gt;alert(1)"));
-    assert!(page.contains("{{ 7*7 }}"), "a name is no template");
+    for record in [fixture::hostile(), fixture::hostile_scored()] {
+        let page = page(&record);
+        assert_eq!(tags(&page).iter().filter(|tag| *tag == "script").count(), 1, "only the page's own script");
+        assert!(!page.contains("alert(1)</script>") && !page.contains("<img src=x") && !page.contains("<svg onload"));
+        assert!(page.contains("&lt;script&gt;alert(1)"));
+        assert!(page.contains("{{ 7*7 }}"), "a name is no template");
+    }
 }
 
 #[test]
@@ -185,4 +189,61 @@ fn headings_do_not_skip_a_level() {
             last = level;
         }
     }
+}
+
+#[test]
+fn scores_have_their_section_their_curves_and_their_classes() {
+    let page = page(&fixture::scored());
+    assert_eq!(page.matches("<h2 id=\"accuracy\">").count(), 1);
+    assert!(page.contains("class=\"num first\">0.912<small>0.905 – 0.921</small>"), "a figure with its interval");
+    // A line a cell and overlap, one chart for the model; the cell without a score has none.
+    assert_eq!(page.matches("<figure class=\"chart curves\">").count(), 1);
+    assert_eq!(page.matches("<path class=\"curve ").count(), 8);
+    assert_eq!(page.matches(" dashed\"").count(), 4);
+    assert_eq!(page.matches("<li class=\"c").count(), 4, "the legend");
+    assert!(page.contains("aria-label=\"Precision over recall: builtin-rgb:rten:fp32, IoU 0.75: precision "));
+    assert!(page.contains("<th scope=\"row\">dog</th><td class=\"num\">0</td><td class=\"num\">–<small>2500 boxes"));
+    assert!(page.contains("<b>features:rten:fp32</b>: the model has no head"), "why it was not scored");
+    assert!(page.contains("</span>worse</span></td><td>builtin-rgb:rten:fp32</td><td class=\"num\">-0.80</td>"));
+    assert!(page.contains("<li>and 7 more</li>"), "problems of the data are counted");
+}
+
+#[test]
+fn a_check_that_does_not_hold_is_seen_without_unfolding() {
+    let page = page(&fixture::scored());
+    assert!(page.contains("Of 12 checks, 7 hold, 1 do not, 4 were not tried."));
+    let section = &page[page.find("id=\"consistency\"").unwrap()..];
+    let shown = &section[..section.find("<details>").unwrap()];
+    assert!(shown.contains("does not hold") && shown.contains("up to 0.41"), "{shown}");
+    assert!(!shown.contains("not tried</span>"), "{shown}");
+    assert!(section.contains("the model has a fixed batch of 1"));
+}
+
+#[test]
+fn scores_alone_make_no_empty_columns_and_no_claim_about_latency() {
+    let page = page(&fixture::accuracy_alone());
+    assert!(!page.contains(">p50 total</th>") && !page.contains(">0 to p95</th>"));
+    assert!(page.contains("data-label=\"mAP50-95\" class=\"num\" data-value=\"0.912\">0.912<small>"));
+    assert!(!page.contains("Steady state, one frame in flight"));
+    assert!(page.contains("Nothing was timed, so there is nothing to recommend."));
+}
+
+#[test]
+fn a_run_without_data_says_nothing_of_accuracy() {
+    let page = page(&fixture::two_cells());
+    assert!(!page.contains("id=\"accuracy\"") && !page.contains("id=\"consistency\"") && !page.contains("mAP50"));
+}
+
+#[test]
+fn more_cells_than_colours_get_a_second_chart() {
+    let cells = (0..9).map(|i| {
+        let mut cell = fixture::cell("m", Precision::Fp32, 6.0, 3);
+        cell.id = format!("m:rten:fp32-{i}");
+        cell.accuracy = Some(fixture::accuracy(0.9));
+        cell
+    });
+    let page = page(&fixture::record(cells.collect()));
+    assert_eq!(page.matches("<figure class=\"chart curves\">").count(), 2);
+    assert_eq!(page.matches("<path class=\"curve c1\"").count(), 2, "colours begin anew");
+    assert!(page.contains("curve c8\"") && !page.contains("curve c9"));
 }

@@ -22,7 +22,9 @@ fn markdown_of_hostile_names() {
 
 #[test]
 fn every_table_row_of_markdown_has_the_cells_of_its_head() {
-    for record in [fixture::two_cells(), fixture::twelve_cells(), fixture::nothing_completed(), fixture::hostile()] {
+    let unscored = [fixture::two_cells(), fixture::twelve_cells(), fixture::nothing_completed(), fixture::hostile()];
+    let scored = [fixture::scored(), fixture::accuracy_alone(), fixture::hostile_scored()];
+    for record in unscored.into_iter().chain(scored) {
         let text = markdown(&record);
         let cells = |line: &str| line.replace("\\|", "").matches('|').count();
         let mut head = None;
@@ -49,7 +51,7 @@ fn csv_quotes_and_leaves_absent_figures_empty() {
     let text = csv(&fixture::hostile(), "320");
     assert!(text.contains("\"CPU \"\"fast\"\", 2 threads\",320,rten,fp32,"), "{text}");
     let text = csv(&fixture::nothing_completed(), "320");
-    assert_eq!(text.lines().nth(1), Some(",320,rten,fp32,,,,,,,,,failed,broken"));
+    assert_eq!(text.lines().nth(1), Some(",320,rten,fp32,,,,,,,,,failed,broken,,,,"));
 }
 
 #[test]
@@ -59,14 +61,14 @@ fn an_interrupted_cell_is_never_called_valid_but_keeps_its_figures() {
     let p50 = record.cells[0].latency_ms[&prony_types::Stage::Total].p50;
     let rows = csv(&record, "320");
     let row = rows.lines().nth(1).unwrap();
-    assert!(row.ends_with(",interrupted,builtin-rgb") && row.contains(&format!(",{p50:.4},")), "{row}");
+    assert!(row.ends_with(",interrupted,builtin-rgb,,,,") && row.contains(&format!(",{p50:.4},")), "{row}");
     for text in [rows.clone(), markdown(&record), terminal(&record, 120, false)] {
         assert!(!text.contains("valid"), "{text}");
         assert!(text.contains("interrupted") && text.contains(&format!("{p50:.2}")), "{text}");
     }
     // An objection to what was measured is still told, beside the status.
     record.cells[1].status = CellStatus::Interrupted;
-    assert!(csv(&record, "320").lines().nth(2).unwrap().ends_with(",interrupted,builtin-thermal"));
+    assert!(csv(&record, "320").lines().nth(2).unwrap().ends_with(",interrupted,builtin-thermal,,,,"));
     assert!(markdown(&record).contains("Status **interrupted**, verdict **unstable**."));
     let text = terminal(&record, 120, false);
     assert!(text.contains("builtin-thermal:rten:fp32 unstable: round medians"), "{text}");
@@ -106,7 +108,8 @@ fn the_plan_wishes_for_frames_and_the_cell_says_how_many_there_were() {
 fn csv_has_its_columns_in_order() {
     let text = csv(&fixture::two_cells(), "320");
     let head = "device,imgsz,backend,precision,mean_ms,p50_ms,p95_ms,fps_mean,speedup,\
-                temp_c_min,temp_c_avg,temp_c_max,verdict,model";
+                temp_c_min,temp_c_avg,temp_c_max,verdict,model,\
+                map_50_95,map_50,map_50_95_ci95_lo,map_50_95_ci95_hi";
     assert_eq!(text.lines().next(), Some(head));
     assert_eq!(text.lines().count(), 3);
 }
@@ -115,7 +118,7 @@ fn csv_has_its_columns_in_order() {
 fn csv_speedup_is_never_across_models_or_backends_that_have_fp32() {
     let speedups = |record| -> Vec<String> {
         let text = csv(&record, "320");
-        text.lines().skip(1).map(|line| line.rsplit(',').nth(5).unwrap().to_owned()).collect()
+        text.lines().skip(1).map(|line| line.rsplit(',').nth(9).unwrap().to_owned()).collect()
     };
     // Each model is its own base.
     assert_eq!(speedups(fixture::two_cells()), ["1.000", "1.000"]);
@@ -184,7 +187,8 @@ fn no_line_is_wider_than_the_terminal() {
     }
     let records =
         [fixture::two_cells(), fixture::twelve_cells(), fixture::nothing_completed(), fixture::hostile(), long_names];
-    for record in &records {
+    let scored = [fixture::scored(), fixture::accuracy_alone(), fixture::hostile_scored()];
+    for record in records.iter().chain(&scored) {
         for width in [40, 60, 80, 100, 120, 200] {
             let text = terminal(record, width, false);
             for line in text.lines() {
@@ -213,4 +217,101 @@ fn a_run_without_cells_is_still_a_report() {
     assert!(markdown(&record).contains("None: no cell completed."));
     assert!(terminal(&record, 80, false).contains("No recommendation"));
     assert!(imgsz_groups(&record).is_empty());
+}
+
+#[test]
+fn terminal_with_scores() {
+    insta::assert_snapshot!(terminal(&fixture::scored(), 120, false));
+}
+
+#[test]
+fn terminal_of_scores_alone() {
+    insta::assert_snapshot!(terminal(&fixture::accuracy_alone(), 110, false));
+}
+
+#[test]
+fn markdown_of_scores_alone() {
+    insta::assert_snapshot!(markdown(&fixture::accuracy_alone()));
+}
+
+#[test]
+fn a_score_stands_with_its_interval_and_its_absence_with_a_reason() {
+    let mut record = fixture::scored();
+    let text = terminal(&record, 160, false);
+    assert!(text.contains("0.912 ±0.008"), "{text}");
+    let headless = text.lines().find(|line| line.starts_with("features:rten:fp32")).unwrap();
+    assert!(headless.contains("–") && !headless.contains("0.000"), "{headless}");
+    assert!(text.contains("features:rten:fp32 not scored: the model has no head"), "{text}");
+    // Too few images for an interval: the figure stands alone.
+    for cell in &mut record.cells {
+        cell.accuracy.iter_mut().for_each(|accuracy| accuracy.ci95 = None);
+    }
+    assert!(!terminal(&record, 160, false).contains("±0.0"), "no interval is no interval of zero");
+    assert!(terminal(&record, 160, false).contains("0.912"));
+}
+
+#[test]
+fn a_comparison_names_model_difference_and_word() {
+    let text = terminal(&fixture::scored(), 120, false);
+    let line = "\nbuiltin-rgb int8 - fp32: -0.8 ± 0.3 points of mAP50-95: worse\n";
+    assert!(text.contains(line), "{text}");
+    let text = markdown(&fixture::scored());
+    let line =
+        "- builtin-rgb:rten:int8 is **worse** against builtin-rgb:rten:fp32, ci95 -1.10 to -0.50 points: int8 - fp32";
+    assert!(text.contains(line), "{text}");
+    assert!(text.contains("- builtin-rgb:rten:fp16 is **same** against"), "{text}");
+}
+
+#[test]
+fn data_that_could_not_be_used_is_counted_and_named() {
+    let text = terminal(&fixture::scored(), 120, false);
+    assert_eq!(text.matches("scored on coco: instances_yard.json").count(), 1, "once for four cells\n{text}");
+    assert!(text.contains("497 of 500 images, 11 problems:\n  - 000017.jpg: broken"), "{text}");
+    assert!(text.contains("  - and 8 more\n"), "{text}");
+    let text = markdown(&fixture::scored());
+    assert!(text.contains("\n  - annotation 8812: a box of NaN\n  - and 7 more\n"), "{text}");
+    assert!(text.contains("- boxes kept: conf 0.001, IoU 0.7, at most 300 an image, several classes a box"), "{text}");
+}
+
+#[test]
+fn without_latency_there_are_no_columns_for_it() {
+    let text = terminal(&fixture::accuracy_alone(), 120, false);
+    let head = text.lines().next().unwrap();
+    for gone in ["p50", "ci95", "p95", "throughput"] {
+        assert!(!head.contains(gone), "{head}");
+    }
+    let heads = ["cell", "mAP50-95", "mAP50", "mAP75", "medium", "large", "images", "detections", "verdict"];
+    assert_eq!(head.split_whitespace().collect::<Vec<_>>(), heads);
+    assert!(text.contains("No recommendation: nothing was timed."), "{text}");
+    let text = markdown(&fixture::accuracy_alone());
+    assert!(text.contains("\n| model | backend | precision | mAP50-95 | memory | verdict |\n"), "{text}");
+}
+
+#[test]
+fn what_does_not_agree_with_itself_is_told_once() {
+    let mut record = fixture::scored();
+    let line = "builtin-rgb:rten:fp8 not consistent: a fresh session: scores differ by up to 0.41";
+    assert!(terminal(&record, 120, false).contains(line));
+    assert!(!terminal(&record, 120, false).contains(" holds: "), "what holds is in the reports");
+    let text = markdown(&record);
+    assert!(text.contains("- does not hold: a fresh session: scores differ by up to 0.41\n"), "{text}");
+    assert!(text.contains("- not tried: batch 1 against 4: the model has a fixed batch of 1\n"), "{text}");
+    record.cells[3].verdict_reasons = vec!["a fresh session: scores differ by up to 0.41".into()];
+    assert_eq!(terminal(&record, 120, false).matches("up to 0.41").count(), 1);
+}
+
+#[test]
+fn markdown_holds_the_twelve_figures_the_classes_and_the_curves() {
+    let text = markdown(&fixture::scored());
+    let row = text.lines().find(|line| line.starts_with("| builtin-rgb:rten:fp32 | 0.912 | 0.905 – 0.921 |")).unwrap();
+    assert_eq!(row.matches(" | ").count(), 15, "{row}");
+    assert!(text.contains("\n| dog | 0 | 2500 | – | – |\n"), "a class without objects has no score");
+    assert!(text.contains("\n| 0.75 | 1.000 | "), "{text}");
+}
+
+#[test]
+fn csv_appends_scores_and_leaves_absent_ones_empty() {
+    let text = csv(&fixture::scored(), "320");
+    assert!(text.lines().nth(1).unwrap().ends_with(",valid,builtin-rgb,0.912000,0.966720,0.905000,0.921000"), "{text}");
+    assert!(text.lines().nth(5).unwrap().ends_with(",valid,features,,,,"), "{text}");
 }

@@ -33,7 +33,7 @@ impl Svg {
     }
 
     /// A path through points; closed where it is an area.
-    pub(crate) fn path(&mut self, class: &str, points: &[[f64; 2]], closed: bool) {
+    pub(crate) fn path(&mut self, class: &str, points: &[[f64; 2]], closed: bool, title: &str) {
         if points.is_empty() {
             return;
         }
@@ -41,7 +41,8 @@ impl Svg {
         for (i, [x, y]) in points.iter().enumerate() {
             let _ = write!(d, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
         }
-        let _ = write!(self.body, "<path class=\"{class}\" d=\"{d}{}\"/>", if closed { "Z" } else { "" });
+        let end = if closed { "Z" } else { "" };
+        self.close(&format!("<path class=\"{class}\" d=\"{d}{end}\""), "path", title);
     }
 
     /// Text; `anchor` is `start`, `middle` or `end`.

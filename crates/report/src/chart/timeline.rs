@@ -94,13 +94,13 @@ fn draw_round(svg: &mut Svg, y: &Scale, round: &[TimelinePoint], left: f64, slic
     };
     let mut band = spans(&|p| p.max_ms);
     band.extend(spans(&|p| p.min_ms).into_iter().rev());
-    svg.path("band", &band, true);
-    svg.path("median", &spans(&|p| p.p50_ms), false);
+    svg.path("band", &band, true, "");
+    svg.path("median", &spans(&|p| p.p50_ms), false, "");
     for (i, p) in round.iter().enumerate() {
         let cut = p.max_ms > y.hi();
         if cut {
             let x = middle(i);
-            svg.path("cut", &[[x - 4.0, TOP + 6.0], [x, TOP], [x + 4.0, TOP + 6.0]], true);
+            svg.path("cut", &[[x - 4.0, TOP + 6.0], [x, TOP], [x + 4.0, TOP + 6.0]], true, "");
         }
         let title = format!(
             "round {}, {}: median {}, {} – {}{}",

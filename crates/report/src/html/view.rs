@@ -1,5 +1,7 @@
 //! What the templates see: text that is ready to print, in the order in which it is printed.
 
+mod accuracy;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::Value;
@@ -24,11 +26,15 @@ pub(super) struct Page {
     started: String,
     machine: String,
     headlines: Vec<Headline>,
+    unrecommended: &'static str,
+    timed: bool,
     summary: Vec<String>,
     spreads: bool,
     rows: Vec<RowView>,
     cells: Vec<CellView>,
     comparisons: Vec<ComparisonView>,
+    accuracy: Option<accuracy::AccuracyView>,
+    consistency: Option<accuracy::ConsistencyView>,
     gates: Vec<GateView>,
     run: Vec<FactView>,
     memory_safety: Vec<FactView>,
@@ -48,7 +54,7 @@ struct Headline {
     cell: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Badge {
     word: &'static str,
     tone: &'static str,
@@ -146,7 +152,7 @@ pub(super) fn page(record: &RunRecord, pictures: &[Picture]) -> Page {
     let scale_to = farthest.filter(|v| v.is_finite()).fold(0.0, f64::max);
     let mut rows: Vec<RowView> =
         record.cells.iter().enumerate().map(|(i, cell)| row_view(record, cell, i, scale_to)).collect();
-    drop_empty_columns(&mut rows);
+    drop_empty_columns(&mut rows, !crate::accuracy::alone(record));
     Page {
         css: Value::from_safe_string(CSS.to_owned()),
         js: Value::from_safe_string(JS.to_owned()),
@@ -156,11 +162,15 @@ pub(super) fn page(record: &RunRecord, pictures: &[Picture]) -> Page {
         started: record.run.started.clone(),
         machine: machine(record),
         headlines: headlines(record),
+        unrecommended: row::unrecommended(record),
+        timed: !crate::accuracy::alone(record),
         summary: summary(record),
         spreads: scale_to > 0.0,
         rows,
         cells: record.cells.iter().enumerate().map(|(i, cell)| cell_view(record, cell, i, pictures)).collect(),
         comparisons: record.comparisons.iter().map(comparison).collect(),
+        accuracy: accuracy::section(record),
+        consistency: accuracy::consistency(record),
         gates: gates(record),
         run: fact_views(facts::run(record)),
         memory_safety: fact_views(facts::memory_safety(record)),
@@ -246,6 +256,7 @@ fn row_view(record: &RunRecord, cell: &CellRecord, index: usize, scale_to: f64) 
         figure("p99", row.p99, total.and_then(|t| t.p99)),
         figure("throughput", row.throughput, cell.throughput_fps),
         FigureView { numeric: false, ..figure("difference", row.difference, ratio) },
+        accuracy::figure(cell),
         memory,
     ];
     RowView {
@@ -260,10 +271,10 @@ fn row_view(record: &RunRecord, cell: &CellRecord, index: usize, scale_to: f64) 
     }
 }
 
-/// A column without a single figure says nothing; the median's stays.
-fn drop_empty_columns(rows: &mut [RowView]) {
+/// A column without a single figure says nothing; the median's stays unless only accuracy was asked for.
+fn drop_empty_columns(rows: &mut [RowView], timed: bool) {
     let columns = rows.first().map_or(0, |row| row.figures.len());
-    for column in (1..columns).rev() {
+    for column in (usize::from(timed)..columns).rev() {
         if rows.iter().all(|row| row.figures[column].text == figure::ABSENT) {
             for row in rows.iter_mut() {
                 row.figures.remove(column);
@@ -295,7 +306,7 @@ fn cell_view(record: &RunRecord, cell: &CellRecord, index: usize, pictures: &[Pi
             silent.then(|| "no reason was recorded".to_owned())
         }),
         verdict_reasons: cell.verdict_reasons.clone(),
-        figures: key_figures(cell),
+        figures: key_figures(cell).into_iter().chain(accuracy::key_figures(cell)).collect(),
         histogram: histogram.map(Value::from_safe_string),
         timeline: chart::timeline(&cell.timeline).map(Value::from_safe_string),
         waterfall: chart::waterfall(&cell.latency_ms).map(Value::from_safe_string),
