@@ -88,14 +88,16 @@ fn the_table_has_a_row_a_cell(place: &Place, record: &RunRecord) {
     assert_eq!(
         lines.next().unwrap(),
         "device,imgsz,backend,precision,mean_ms,p50_ms,p95_ms,fps_mean,speedup,temp_c_min,temp_c_avg,temp_c_max,\
-         verdict,model"
+         verdict,model,map_50_95,map_50,map_50_95_ci95_lo,map_50_95_ci95_hi"
     );
     let rows: Vec<&str> = lines.collect();
     assert_eq!(rows.len(), record.cells.len());
     for (row, cell) in rows.iter().zip(&record.cells) {
-        let fields: Vec<&str> = row.rsplitn(14, ',').collect();
+        let fields: Vec<&str> = row.rsplitn(18, ',').collect();
         // From the end, for a device's name may have commas in it.
-        let [model, verdict, .., mean, precision, backend, size] = fields[..fields.len() - 1] else { panic!("{row}") };
+        let [_, _, _, _, model, verdict, .., mean, precision, backend, size] = fields[..fields.len() - 1] else {
+            panic!("{row}")
+        };
         assert_eq!((model, backend, precision, size), (&*cell.model.name, &*cell.backend.name, "fp32", "320"));
         let (word, measured) = match cell.verdict {
             Some(verdict) => (verdict.name(), true),

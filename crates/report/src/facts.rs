@@ -163,7 +163,7 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
     list.add("input", format!("{source}, seed {}, at most {} frames", plan.input.seed, plan.input.frames));
     let post = &plan.post;
     list.add("detections", format!("conf {}, IoU {}, at most {} an image", post.conf, post.iou, post.max_det));
-    list.maybe("scored on", plan.data.as_ref().map(accuracy::asked));
+    list.maybe("scored on", plan.evaluation.as_ref().map(|spec| accuracy::asked(&spec.data)));
     let budget = &plan.budget;
     list.add("warm-up", budget.warmup_s.map_or_else(|| "until steady".to_owned(), asked));
     let duration = budget.duration_s.map_or_else(
