@@ -3,10 +3,13 @@
 //! Pure functions from samples and records to statistics, verdicts, differences and recommendations: no clock, no
 //! I/O, no state beyond a fixed-size window. Everything here can be replayed from a run folder with the same result.
 
+pub mod across;
 pub mod agreement;
+pub mod comparable;
 pub mod difference;
 mod engine;
 mod exit;
+pub mod gate;
 mod phase;
 mod recommendation;
 pub mod shape;
