@@ -62,6 +62,7 @@ pub(crate) enum Verb {
   prony bench a.onnx b.onnx --source photos/      your models on your images
   prony bench resnet.onnx --head none             a model that is not a detector, on random input
   prony bench --plan prony.toml --imgsz 640       a plan file; the flag beats the file
+  prony bench --gate p99_max_ms=20 --baseline runs/20261115T041200Z-bench --gate latency_ratio_max=1.05
   prony bench --dry-run                           what would be measured, and for how long
   prony bench --resume runs/20261115T041200Z-bench
 

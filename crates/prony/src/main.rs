@@ -4,6 +4,7 @@ mod args;
 mod command;
 mod discover;
 mod engine_options;
+mod gate_options;
 mod machine;
 mod options;
 mod resolve;

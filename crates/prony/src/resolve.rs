@@ -12,13 +12,14 @@ use prony_backend::backend;
 use prony_model::ModelFile;
 use prony_source::folder;
 use prony_types::{
-    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, GateSpec, HeadChoice, InputSpec, ModelInfo, ModelSource,
+    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, HeadChoice, InputSpec, ModelInfo, ModelSource,
     ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
 };
 
 use self::matrix::{Expanded, Matrix};
 pub(crate) use self::matrix::{fits_batch, image_size};
 use self::tier::Choice;
+use crate::gate_options;
 use crate::options::{BenchOptions, Seconds};
 
 /// Without `--duration`, a cell is given up at this many measured seconds.
@@ -163,7 +164,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         named_precisions,
         reference,
         data: None,
-        gates: GateSpec::default(),
+        gates: gate_options::spec(&options.gate, options.baseline.as_deref())?,
         strict: options.strict,
     };
     let out = options.out.unwrap_or_else(|| "runs".into());

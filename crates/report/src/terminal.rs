@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use prony_types::{CellRecord, CellStatus, RunRecord, Verdict};
+use prony_types::{CellRecord, CellStatus, Gate, RunRecord, Verdict};
 
 use crate::figure;
 use crate::row::{self, Row, Tone};
@@ -15,7 +15,8 @@ const REASON_LINES: usize = 4;
 const SHORTEST_ID: usize = 32;
 const GAP: usize = 2;
 
-/// The table of a run, then a line for every cell that did not complete or is not `valid`, then what to ship.
+/// The table of a run, then a line for every cell that did not complete or is not `valid`, one for every gate, then what to
+/// ship.
 ///
 /// Lines are at most `width` columns wide: the least important columns go first, then long names are cut in the
 /// middle. ANSI colours only if `colour`; control characters in names and reasons never get through.
@@ -27,6 +28,7 @@ pub fn terminal(record: &RunRecord, width: usize, colour: bool) -> String {
         table(&mut out, record, width, paint);
         notes(&mut out, record, width, paint);
     }
+    gates(&mut out, &record.gates, width, paint);
     out.push('\n');
     if record.recommendation.is_empty() {
         out.push_str("No recommendation: no cell completed.\n");
@@ -105,6 +107,26 @@ fn table(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
             _ => pad(&c.fields[i], w, c.right),
         });
         let _ = writeln!(out, "{}", fields.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+/// A line a limit: whether it held, the figure and the limit.
+pub(crate) fn gates(out: &mut String, gates: &[Gate], width: usize, paint: Paint) {
+    if !gates.is_empty() {
+        out.push('\n');
+    }
+    for gate in gates {
+        let figure = figure::or_absent(gate.figure, figure::against_limit);
+        let mut text = format!("{} {}: {figure}, limit {}", gate.name, gate.cell, figure::against_limit(gate.limit));
+        let note = row::gate_note(gate);
+        if !note.is_empty() {
+            text += &format!("; {note}");
+        }
+        let tone = if gate.pass { Tone::Good } else { Tone::Bad };
+        for (i, line) in wrap(&text, width - 6, REASON_LINES).iter().enumerate() {
+            let lead = if i == 0 { paint.tone(tone, row::outcome(gate)) } else { " ".repeat(4) };
+            let _ = writeln!(out, "{lead}  {line}");
+        }
     }
 }
 
