@@ -1,5 +1,6 @@
 //! The command line as it is typed. Nothing beyond [`crate::resolve`] sees these types.
 
+mod compare;
 mod engine;
 
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_types::{BackendName, HeadChoice, Precision, SceneKind};
 
+pub(crate) use self::compare::{CompareArgs, CompareOutputsArgs};
 pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs};
 use crate::command::Shape;
 use crate::options::{BenchOptions, Library};
@@ -42,6 +44,10 @@ pub(crate) enum Verb {
     Cache(CacheArgs),
     /// Make data sets
     Data(DataArgs),
+    /// Hold a run against an earlier one
+    Compare(CompareArgs),
+    /// Hold the outputs of two models or two backends against each other
+    CompareOutputs(Box<CompareOutputsArgs>),
     /// Render the report of a run again
     Report(ReportArgs),
     /// List, install and remove ONNX Runtime, OpenVINO and ffmpeg

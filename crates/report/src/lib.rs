@@ -3,6 +3,7 @@
 //! Pure functions. Every statistic, comparison and recommendation is in the record already; this room gives them units,
 //! digits and places. Names and reasons come from outside and are escaped for whatever they are written into.
 
+mod across;
 mod chart;
 mod csv;
 mod facts;
@@ -12,6 +13,7 @@ mod markdown;
 mod row;
 mod terminal;
 
+pub use across::comparison;
 pub use csv::{csv, imgsz_groups};
 pub use html::{Picture, ReportError, html};
 pub use markdown::markdown;

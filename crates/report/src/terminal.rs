@@ -8,7 +8,7 @@ use crate::figure;
 use crate::row::{self, Row, Tone};
 
 /// Narrower than this nothing can be laid out; lines then run over.
-const NARROWEST: usize = 40;
+pub(crate) const NARROWEST: usize = 40;
 /// A reason longer than this many lines is cut; the whole of it is in the reports.
 const REASON_LINES: usize = 4;
 /// Figures go before an id is cut below this.
@@ -191,8 +191,8 @@ fn bullet(out: &mut String, reason: &str, width: usize) {
 
 /// Colours, or none.
 #[derive(Clone, Copy)]
-struct Paint {
-    colour: bool,
+pub(crate) struct Paint {
+    pub(crate) colour: bool,
 }
 
 impl Paint {
@@ -200,15 +200,15 @@ impl Paint {
         if self.colour && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    fn strong(self, text: &str) -> String {
+    pub(crate) fn strong(self, text: &str) -> String {
         self.wrap("1", text)
     }
 
-    fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }
 
-    fn tone(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
         match tone {
             Tone::Good => self.wrap("32", text),
             Tone::Care => self.wrap("33", text),
@@ -219,7 +219,7 @@ impl Paint {
 }
 
 /// Text without anything that moves a cursor or breaks a line.
-fn clean(raw: &str) -> String {
+pub(crate) fn clean(raw: &str) -> String {
     let plain = raw.chars().map(|c| match c {
         '\u{a0}' | '\u{202f}' => ' ',
         // Bidirectional marks can make a name read as another one.
@@ -232,7 +232,7 @@ fn clean(raw: &str) -> String {
 }
 
 /// Columns that text takes: wide East Asian characters and pictographs take two, combining marks none.
-fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
 
@@ -245,7 +245,7 @@ fn char_columns(c: char) -> usize {
     }
 }
 
-fn pad(text: &str, width: usize, right: bool) -> String {
+pub(crate) fn pad(text: &str, width: usize, right: bool) -> String {
     let fill = " ".repeat(width.saturating_sub(columns(text)));
     if right { format!("{fill}{text}") } else { format!("{text}{fill}") }
 }
@@ -272,7 +272,7 @@ fn take(chars: impl Iterator<Item = char>, room: usize) -> String {
 }
 
 /// Lines of at most `width` columns, broken at spaces where there are any; at most `lines` of them.
-fn wrap(raw: &str, width: usize, lines: usize) -> Vec<String> {
+pub(crate) fn wrap(raw: &str, width: usize, lines: usize) -> Vec<String> {
     let mut out = vec![String::new()];
     for word in clean(raw).split_whitespace() {
         let mut rest = word;
