@@ -16,6 +16,7 @@ mod trtexec;
 mod worker;
 
 pub use clock::now_ns;
+pub use outputs::boxes_of;
 pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};
 pub use worker::run_worker;
