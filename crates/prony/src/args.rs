@@ -22,6 +22,7 @@ use crate::version::VERSION;
   prony bench                              the built-in detectors on the embedded engine
   prony bench yolo.onnx --source photos/   a model of yours on images of yours
   prony report runs/20261115T041200Z-bench --format md
+  prony compare runs/20261114T041200Z-bench runs/20261115T041200Z-bench
   prony doctor                             what this machine has, and whether it is fit to be measured on
 
 Exit codes: 0 all well; 1 a cell failed; 2 wrong usage or bad input; 3 a gate or wrong output; 130 interrupted.")]

@@ -38,6 +38,7 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 #[command(after_help = "Examples:
   prony compare-outputs yolo.onnx yolo-fp16.onnx                     and the first node that diverges
   prony compare-outputs yolo.onnx yolo-int8.onnx --bound 20          at least 20 dB everywhere
