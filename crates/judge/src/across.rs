@@ -7,7 +7,7 @@
 
 use prony_types::{
     AccuracyComparison, AccuracyDifference, CellRecord, CellStatus, Difference, Gate, LatencyComparison,
-    MemoryComparison, RowComparison, RowOutcome, RunRecord, Stage,
+    MemoryComparison, RowComparison, RowOutcome, RunRecord, Stage, Verdict,
 };
 
 use crate::comparable::{Row, differing, differing_in_score, in_words, noted};
@@ -107,6 +107,11 @@ pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyCompariso
         Some(_) => format!("from {} and {} rounds", before.round_p50_ms.len(), now.round_p50_ms.len()),
         None => format!("from the two medians alone, fewer than {ROUNDS} rounds each"),
     };
+    let doubts: String = [("baseline", before), ("run", now)]
+        .into_iter()
+        .filter_map(|(of, cell)| Some((of, cell.verdict.filter(|&verdict| verdict != Verdict::Valid)?)))
+        .map(|(of, verdict)| format!("; the {of} is {verdict}, so measure it again"))
+        .collect();
     let reason = match (difference, ci95) {
         (_, None) => format!("too few samples to tell, {basis}"),
         (Difference::NotComparable, Some([lo, hi])) => {
@@ -117,6 +122,7 @@ pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyCompariso
             format!("{ratio:.3} times the median time, 95 % interval {lo:.3} to {hi:.3} {basis}{same}")
         }
     };
+    let reason = reason + &doubts;
     Some(LatencyComparison { baseline_ms: a.p50, run_ms: b.p50, ratio, ci95, difference, reason })
 }
 

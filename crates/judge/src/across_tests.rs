@@ -123,6 +123,16 @@ fn rounds_that_scatter_widen_the_interval() {
 }
 
 #[test]
+fn figures_that_nobody_stands_behind_are_called_so() {
+    let a = run("a", vec![with_rounds("x", 6.0, 0.01)]);
+    let mut b = run("b", vec![with_rounds("x", 6.6, 0.01)]);
+    b.cells[0].verdict = Some(Verdict::Unstable);
+    let latency = compared(&a, &b, false)[0].latency.clone().unwrap();
+    assert_eq!(latency.difference, Difference::Slower, "it is not passed over either");
+    assert!(latency.reason.ends_with("; the run is unstable, so measure it again"), "{}", latency.reason);
+}
+
+#[test]
 fn another_input_size_is_refused_and_force_marks_it() {
     let a = run("a", vec![cell("x", 6.0)]);
     let mut b = run("b", vec![cell("x", 24.0)]);
@@ -156,7 +166,7 @@ fn every_field_that_decides_is_looked_at() {
     refused("post-processing", &|b| b.plan.post.multi_label = true);
     refused("version of the backend", &|b| b.cells[0].backend.version = Some("10.3".to_owned()));
     refused("frames", &|b| b.cells[0].input.as_mut().unwrap().sha256 = "e".to_owned());
-    refused("outputs", &|b| b.cells[0].verdict = Some(prony_types::Verdict::WrongOutput));
+    refused("outputs", &|b| b.cells[0].verdict = Some(Verdict::WrongOutput));
 }
 
 #[test]

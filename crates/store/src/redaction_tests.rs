@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use prony_types::{
     Agreement, ArtifactRecord, ArtifactSpec, BackendName, BackendRecord, BudgetSpec, CalibrationMethod,
     CalibrationSpec, CellRecord, CellSpec, CellStatus, Check, Comparison, CpuRecord, Difference, EngineSpec,
-    Environment, InputRecord, InputSpec, MemoryRecord, MemorySafety, MethodRecord, ModelSpec, Outcome, Plan, PostSpec,
-    Precision, ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName, RuntimeRecord,
-    RuntimeSpec, RuntimeState, SCHEMA, Thumbnail, Verdict,
+    Environment, Gate, GateSpec, InputRecord, InputSpec, MemoryRecord, MemorySafety, MethodRecord, ModelSpec, Outcome,
+    Plan, PostSpec, Precision, ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName,
+    RuntimeRecord, RuntimeSpec, RuntimeState, SCHEMA, Thumbnail, Verdict,
 };
 
 use super::*;
@@ -111,7 +111,7 @@ pub(crate) fn record() -> RunRecord {
             named_precisions: Vec::new(),
             reference: ReferenceSpec::default(),
             data: None,
-            gates: prony_types::GateSpec::default(),
+            gates: GateSpec { baseline: Some("/srv/runs/before".into()), ..GateSpec::default() },
             strict: false,
         },
         cells: vec![cell(&spec)],
@@ -124,7 +124,15 @@ pub(crate) fn record() -> RunRecord {
             difference: Difference::NotComparable,
             reason: "see /tmp/why.txt.".into(),
         }],
-        gates: Vec::new(),
+        gates: vec![Gate {
+            name: "map_min".into(),
+            cell: "a".into(),
+            figure: None,
+            limit: 0.5,
+            pass: false,
+            against: None,
+            reason: Some("not measured: cannot read /data/ann's pics/a b.jpg".into()),
+        }],
         memory_safety: MemorySafety::default(),
         recommendation: vec![Recommendation {
             model: "yolo".into(),

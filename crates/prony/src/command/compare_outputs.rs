@@ -91,7 +91,7 @@ fn attempt(
             side.find_head(&feed, args.head, &mut notes)?;
         }
     }
-    let pairs = pairs(&a.output_names(), &b.output_names());
+    let pairs = pairs(a.output_names(), b.output_names());
     let mut outputs: Vec<Option<TensorAgreement>> = vec![None; pairs.len()];
     let mut whole: Option<Agreement> = None;
     for frame in 0..feed.len() {
