@@ -240,6 +240,8 @@ fn no_other_fact_changes() {
     after.plan.cells[0].engine.clone_from(&before.plan.cells[0].engine);
     after.plan.cells[0].artifact.clone_from(&before.plan.cells[0].artifact);
     after.plan.input.source = before.plan.input.source.clone();
+    after.plan.gates.baseline.clone_from(&before.plan.gates.baseline);
+    after.gates[0].reason.clone_from(&before.gates[0].reason);
     after.comparisons[0].reason.clone_from(&before.comparisons[0].reason);
     after.recommendation[0].text.clone_from(&before.recommendation[0].text);
     let (old, new) = (&before.cells[0], &mut after.cells[0]);
