@@ -19,6 +19,7 @@ mod worker;
 
 pub use clock::now_ns;
 pub use evaluate::scene_kind;
+pub use outputs::boxes_of;
 pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};
 pub use worker::run_worker;

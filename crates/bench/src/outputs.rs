@@ -177,8 +177,8 @@ pub(crate) fn split(session: &dyn Session, head: Option<&Head>, part: impl Fn(us
     outputs
 }
 
-/// Which elements of an output of this shape are box coordinates.
-fn boxes_of(head: Option<&Head>, shape: &[usize]) -> impl Fn(usize) -> bool {
+/// Which elements of an output of this shape are box coordinates; all of them without a head.
+pub fn boxes_of(head: Option<&Head>, shape: &[usize]) -> impl Fn(usize) -> bool {
     let last = shape.last().copied().unwrap_or(1).max(1);
     let rows = if shape.len() >= 2 { shape[shape.len() - 2].max(1) } else { 1 };
     let coordinates = if head.map(Head::choice) == Some(HeadChoice::Dfl) { DFL_CHANNELS } else { 4 };

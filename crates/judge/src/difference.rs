@@ -54,16 +54,21 @@ pub fn compare(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Option<Contrast> {
     // The ratio that is printed lies in the interval that is printed.
     let (lo, hi) = (lo.min(log_ratio), hi.max(log_ratio));
     let shown = samples.iter().all(|&n| n >= CI_NEEDS);
-    let (margin, widest) = (EQUIVALENCE.ln(), TELLING.ln());
-    let difference = match () {
-        () if !shown => Difference::NotComparable,
-        () if hi < -margin => Difference::Faster,
-        () if lo > margin => Difference::Slower,
-        () if lo < -widest || hi > widest => Difference::NotComparable,
-        () => Difference::Same,
-    };
+    let difference = word(shown.then_some([lo, hi]));
     let ci95 = shown.then(|| [lo.exp().min(ratio), hi.exp().max(ratio)]);
     Some(Contrast { ratio, ci95, common_rounds: pairs.len(), difference })
+}
+
+/// The word for an interval of log-ratios; without one there is nothing to tell.
+pub(crate) fn word(interval: Option<[f64; 2]>) -> Difference {
+    let (margin, widest) = (EQUIVALENCE.ln(), TELLING.ln());
+    match interval {
+        None => Difference::NotComparable,
+        Some([_, hi]) if hi < -margin => Difference::Faster,
+        Some([lo, _]) if lo > margin => Difference::Slower,
+        Some([lo, hi]) if lo < -widest || hi > widest => Difference::NotComparable,
+        Some(_) => Difference::Same,
+    }
 }
 
 impl Contrast {
@@ -205,7 +210,7 @@ pub(crate) fn is_another_tools(cell: &CellRecord) -> bool {
     cell.backend.name == BackendName::Trtexec.name()
 }
 
-fn is_wrong(cell: &CellRecord) -> bool {
+pub(crate) fn is_wrong(cell: &CellRecord) -> bool {
     cell.verdict == Some(Verdict::WrongOutput)
 }
 

@@ -4,11 +4,14 @@
 //! I/O, no state beyond a fixed-size window. Everything here can be replayed from a run folder with the same result.
 
 pub mod accuracy;
+pub mod across;
 pub mod agreement;
 pub mod coco;
+pub mod comparable;
 pub mod difference;
 mod engine;
 mod exit;
+pub mod gate;
 mod phase;
 mod recommendation;
 pub mod shape;

@@ -114,6 +114,16 @@ impl ModelFile {
         ModelFile::parse(&path.display().to_string(), bytes.into(), Some(path.to_owned()))
     }
 
+    /// A model that was made in memory.
+    pub fn from_bytes(name: &str, bytes: Bytes) -> Result<ModelFile, ModelError> {
+        ModelFile::parse(name, bytes, None)
+    }
+
+    /// What messages call it.
+    pub(crate) fn name(&self) -> String {
+        self.path.as_ref().map_or_else(|| "the model".to_owned(), |path| path.display().to_string())
+    }
+
     fn parse(name: &str, bytes: Bytes, path: Option<PathBuf>) -> Result<ModelFile, ModelError> {
         if let Some(kind) = foreign_kind(&bytes, path.as_deref()) {
             return Err(ModelError::Unsupported { name: name.to_owned(), kind });

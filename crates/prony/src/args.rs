@@ -1,5 +1,6 @@
 //! The command line as it is typed. Nothing beyond [`crate::resolve`] sees these types.
 
+mod compare;
 mod data;
 mod engine;
 mod eval;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_types::{BackendName, HeadChoice, Precision};
 
+pub(crate) use self::compare::{CompareArgs, CompareOutputsArgs};
 pub(crate) use self::data::{ChoiceArgs, DataArgs, DataVerb, FetchArgs, InfoArgs, SubsetArgs, SynthArgs};
 pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs};
 pub(crate) use self::eval::EvalArgs;
@@ -24,6 +26,7 @@ use crate::version::VERSION;
   prony bench                              the built-in detectors on the embedded engine
   prony bench yolo.onnx --source photos/   a model of yours on images of yours
   prony report runs/20261115T041200Z-bench --format md
+  prony compare runs/20261114T041200Z-bench runs/20261115T041200Z-bench
   prony doctor                             what this machine has, and whether it is fit to be measured on
 
 Exit codes: 0 all well; 1 a cell failed; 2 wrong usage or bad input; 3 a gate or wrong output; 130 interrupted.")]
@@ -48,6 +51,10 @@ pub(crate) enum Verb {
     Cache(CacheArgs),
     /// Look into data sets, cut, make and download them
     Data(DataArgs),
+    /// Hold a run against an earlier one
+    Compare(CompareArgs),
+    /// Hold the outputs of two models or two backends against each other
+    CompareOutputs(Box<CompareOutputsArgs>),
     /// Render the report of a run again
     Report(ReportArgs),
     /// List, install and remove ONNX Runtime, OpenVINO and ffmpeg
@@ -68,6 +75,7 @@ pub(crate) enum Verb {
   prony bench a.onnx b.onnx --source photos/      your models on your images
   prony bench resnet.onnx --head none             a model that is not a detector, on random input
   prony bench --plan prony.toml --imgsz 640       a plan file; the flag beats the file
+  prony bench --gate p99_max_ms=20 --baseline runs/20261115T041200Z-bench --gate latency_ratio_max=1.05
   prony bench --dry-run                           what would be measured, and for how long
   prony bench --resume runs/20261115T041200Z-bench
 

@@ -3,6 +3,8 @@
 mod bench;
 mod build;
 mod cache;
+mod compare;
+mod compare_outputs;
 mod data;
 mod doctor;
 mod eval;
@@ -23,6 +25,8 @@ use prony_types::ExitCode;
 pub(crate) use self::bench::bench;
 pub(crate) use self::build::build;
 pub(crate) use self::cache::cache;
+pub(crate) use self::compare::compare;
+pub(crate) use self::compare_outputs::compare_outputs;
 pub(crate) use self::data::data;
 pub(crate) use self::doctor::doctor;
 pub(crate) use self::eval::eval;

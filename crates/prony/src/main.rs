@@ -5,6 +5,7 @@ mod command;
 mod discover;
 mod engine_options;
 mod fetch;
+mod gate_options;
 mod machine;
 mod options;
 mod resolve;
@@ -40,6 +41,8 @@ fn main() -> ExitCode {
         Verb::Build(args) => command::build(&args),
         Verb::Cache(args) => command::cache(&args),
         Verb::Data(args) => command::data(args),
+        Verb::Compare(args) => command::compare(&args),
+        Verb::CompareOutputs(args) => command::compare_outputs(&args),
         Verb::Report(args) => command::report(&args),
         Verb::Runtime(args) => command::runtime(&args),
         Verb::Doctor(args) => command::doctor(&args),

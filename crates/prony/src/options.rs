@@ -10,6 +10,7 @@ use prony_types::{ArenaGrowth, HeadChoice, Precision, RuntimeName};
 use serde::{Deserialize, Deserializer};
 
 use crate::engine_options::EngineArgs;
+use crate::gate_options::{self, GateLimit};
 
 /// What a flag or a key may say. Everything is optional here; defaults are in [`crate::resolve`].
 #[derive(Clone, Debug, Default, Args, Deserialize)]
@@ -125,6 +126,16 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "MODEL", help_heading = "Run")]
     pub(crate) reference: Option<String>,
 
+    /// A limit that must hold, or exit code 3: map_min, map_drop_max, p99_max_ms, latency_ratio_max, memory_growth_max;
+    /// may be repeated
+    #[arg(long, value_name = "NAME=LIMIT", help_heading = "Gates")]
+    #[serde(rename = "gates", deserialize_with = "gate_options::table")]
+    pub(crate) gate: Vec<GateLimit>,
+
+    /// Hold relative limits against the same cells of this run: its folder, or its report.json
+    #[arg(long, value_name = "RUN", help_heading = "Gates")]
+    pub(crate) baseline: Option<PathBuf>,
+
     /// Where run folders are made [default: runs]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     pub(crate) out: Option<PathBuf>,
@@ -232,6 +243,7 @@ impl BenchOptions {
         options.images.iter_mut().for_each(anchor);
         options.input.iter_mut().for_each(anchor);
         options.out.iter_mut().for_each(anchor);
+        options.baseline.iter_mut().for_each(anchor);
         options.home.iter_mut().for_each(anchor);
         options.library.iter_mut().map(|library| &mut library.path).for_each(anchor);
         options.trt_engine_cache.iter_mut().for_each(anchor);
@@ -283,6 +295,8 @@ impl BenchOptions {
             duration: self.duration.or(file.duration),
             samples: self.samples.or(file.samples),
             timeout: self.timeout.or(file.timeout),
+            gate: gate_options::merged(self.gate, file.gate),
+            baseline: self.baseline.or(file.baseline),
             out: self.out.or(file.out),
             name: self.name.or(file.name),
             reference: self.reference.or(file.reference),

@@ -13,14 +13,15 @@ use prony_model::ModelFile;
 use prony_source::dataset::HELD_OUT_SEED;
 use prony_source::folder;
 use prony_types::{
-    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, GateSpec,
-    HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec,
-    RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
+    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, HeadChoice,
+    InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName,
+    RuntimeSpec, SceneKind, SourceSpec,
 };
 
 use self::matrix::{Expanded, Matrix};
 pub(crate) use self::matrix::{fits_batch, image_size};
 use self::tier::Choice;
+use crate::gate_options;
 use crate::options::{BenchOptions, Seconds};
 
 /// Without `--duration`, a cell is given up at this many measured seconds.
@@ -167,7 +168,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         reference,
         evaluation,
         timed: !options.only_scored,
-        gates: GateSpec::default(),
+        gates: gate_options::spec(&options.gate, options.baseline.as_deref())?,
         strict: options.strict,
     };
     let out = options.out.unwrap_or_else(|| "runs".into());

@@ -72,6 +72,8 @@ pub(crate) struct Run {
     scores: Scores,
     /// Of earlier sittings: how long they took, and the least memory they saw.
     earlier_s: f64,
+    /// What relative limits are held against.
+    baseline: Option<RunRecord>,
     earlier_lowest_mib: Option<f64>,
     begun: Instant,
     published: Instant,
@@ -98,6 +100,8 @@ pub(crate) struct Beginning {
     pub(crate) reference_cache: Option<PathBuf>,
     /// Where engines are.
     pub(crate) artifact_cache: Option<PathBuf>,
+    /// What relative limits are held against.
+    pub(crate) baseline: Option<RunRecord>,
     /// Held until the last cell has ended.
     pub(crate) lock: Option<MachineLock>,
 }
@@ -112,8 +116,8 @@ pub(crate) struct Ending {
 
 impl Run {
     pub(crate) fn new(begin: Beginning, files: Files, interrupt: Interrupt) -> anyhow::Result<Run> {
-        let Beginning { info, plan, fates, earlier, loudness, environment, reference_cache, artifact_cache, lock } =
-            begin;
+        let Beginning { info, plan, fates, earlier, loudness, environment, .. } = begin;
+        let Beginning { reference_cache, artifact_cache, baseline, lock, .. } = begin;
         let (sender, messages) = channel();
         let ids: Vec<String> = plan.cells.iter().map(|cell| cell.id.clone()).collect();
         let mut earlier_samples = match &earlier {
@@ -164,6 +168,7 @@ impl Run {
             sender,
             telemetry: Vec::new(),
             scores: Scores::default(),
+            baseline,
             earlier_s: earlier.as_ref().and_then(|run| run.run.wall_s).unwrap_or(0.0),
             earlier_lowest_mib: earlier.as_ref().and_then(|run| run.memory_safety.lowest_available_mib),
             begun: Instant::now(),
@@ -640,6 +645,8 @@ impl Run {
         }
         judge::accuracy::add_to(&mut self.record.recommendation, cells, &self.record.accuracy_comparisons);
         let plan = &self.record.plan;
+        let baseline = self.baseline.as_ref().map(|run| judge::gate::Baseline { run, force: false });
+        self.record.gates = judge::gate::gates(&self.record, &plan.gates, baseline);
         let code = judge::exit_code(cells, plan, &self.record.gates, self.interrupt.asked());
         self.record.run.exit_code = Some(code);
         self.record.run.finished = Some(files::utc_now());

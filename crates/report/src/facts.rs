@@ -177,6 +177,9 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
     let whose = reference.model.as_ref().map_or_else(|| "each model itself".to_owned(), |model| model.name.clone());
     let version = reference.runtime.as_ref().map_or_else(String::new, |runtime| format!(" {}", runtime.version));
     list.add("outputs are held against", format!("{whose} on {}{version}", reference.backend));
+    let limits: Vec<String> = plan.gates.limits().map(|(name, limit)| format!("{name} {limit}")).collect();
+    list.maybe("gates", (!limits.is_empty()).then(|| limits.join(", ")));
+    list.maybe("baseline", plan.gates.baseline.as_ref().map(|path| path.display().to_string()));
     list.add("strict", if plan.strict { "yes" } else { "no" });
     list.0
 }

@@ -26,6 +26,14 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A figure beside its limit: exact enough that one which does not hold is seen not to.
+pub(crate) fn against_limit(value: f64) -> String {
+    match value {
+        _ if !value.is_finite() => ABSENT.to_owned(),
+        _ => format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
+}
+
 /// A duration in milliseconds, with its unit.
 pub(crate) fn ms(value: f64) -> String {
     with_unit(value, "ms")

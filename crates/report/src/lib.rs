@@ -4,6 +4,7 @@
 //! digits and places. Names and reasons come from outside and are escaped for whatever they are written into.
 
 mod accuracy;
+mod across;
 mod chart;
 mod csv;
 mod facts;
@@ -13,6 +14,7 @@ mod markdown;
 mod row;
 mod terminal;
 
+pub use across::comparison;
 pub use csv::{csv, imgsz_groups};
 pub use html::{Picture, ReportError, html};
 pub use markdown::markdown;

@@ -47,13 +47,13 @@ pub fn markdown(record: &RunRecord) -> String {
 
     if !record.gates.is_empty() {
         heading(&mut out, 2, "Gates");
-        line(&mut out, "| gate | cell | figure | limit | held |");
-        line(&mut out, "|---|---|---:|---:|---|");
+        line(&mut out, "| gate | cell | figure | limit | outcome | note |");
+        line(&mut out, "|---|---|---:|---:|---|---|");
         for gate in &record.gates {
-            let figure = figure::or_absent(gate.figure, figure::number);
-            let held = if gate.pass { "yes" } else { "no" };
-            let limit = figure::number(gate.limit);
-            line(&mut out, &format!("| {} | {} | {figure} | {limit} | {held} |", text(&gate.name), text(&gate.cell)));
+            let figure = figure::or_absent(gate.figure, figure::against_limit);
+            let (name, cell, word) = (text(&gate.name), text(&gate.cell), row::outcome(gate));
+            let (limit, why) = (figure::against_limit(gate.limit), prose(&row::gate_note(gate)));
+            line(&mut out, &format!("| {name} | {cell} | {figure} | {limit} | {word} | {why} |"));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The comparison table: one row a cell, the same cells and words on the terminal, in Markdown and in HTML.
 
-use prony_types::{CellRecord, CellSpec, CellStatus, Difference, RunRecord, Stage, StageStats, Verdict};
+use prony_types::{CellRecord, CellSpec, CellStatus, Difference, Gate, RunRecord, Stage, StageStats, Verdict};
 
 use crate::{accuracy, figure};
 
@@ -116,6 +116,17 @@ pub(crate) fn verdict_tone(verdict: Verdict) -> Tone {
         Verdict::Unknown | Verdict::Undersampled | Verdict::Unstable | Verdict::Throttled => Tone::Care,
         Verdict::OverBudget | Verdict::FellBack | Verdict::WrongOutput => Tone::Bad,
     }
+}
+
+/// Whether a limit held, in a word.
+pub(crate) const fn outcome(gate: &Gate) -> &'static str {
+    if gate.pass { "pass" } else { "fail" }
+}
+
+/// What the figure of a gate is relative to, and why there is none.
+pub(crate) fn gate_note(gate: &Gate) -> String {
+    let against = gate.against.as_ref().map(|against| format!("against {against}"));
+    against.into_iter().chain(gate.reason.clone()).collect::<Vec<_>>().join("; ")
 }
 
 /// Asked for, and executed where that is another thing.

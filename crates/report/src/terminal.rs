@@ -4,20 +4,21 @@ mod accuracy;
 
 use std::fmt::Write as _;
 
-use prony_types::{CellRecord, CellStatus, RunRecord, Verdict};
+use prony_types::{CellRecord, CellStatus, Gate, RunRecord, Verdict};
 
 use crate::figure;
 use crate::row::{self, Row, Tone};
 
 /// Narrower than this nothing can be laid out; lines then run over.
-const NARROWEST: usize = 40;
+pub(crate) const NARROWEST: usize = 40;
 /// A reason longer than this many lines is cut; the whole of it is in the reports.
 const REASON_LINES: usize = 4;
 /// Figures go before an id is cut below this.
 const SHORTEST_ID: usize = 32;
 const GAP: usize = 2;
 
-/// The table of a run, then a line for every cell that did not complete or is not `valid`, then what to ship.
+/// The table of a run, then a line for every cell that did not complete or is not `valid`, one for every gate, then what to
+/// ship.
 ///
 /// Lines are at most `width` columns wide: the least important columns go first, then long names are cut in the
 /// middle. ANSI colours only if `colour`; control characters in names and reasons never get through.
@@ -30,6 +31,7 @@ pub fn terminal(record: &RunRecord, width: usize, colour: bool) -> String {
         notes(&mut out, record, width, paint);
         accuracy::lines(&mut out, record, width, paint);
     }
+    gates(&mut out, &record.gates, width, paint);
     out.push('\n');
     if record.recommendation.is_empty() {
         let _ = writeln!(out, "No recommendation: {}.", row::unrecommended(record));
@@ -113,6 +115,26 @@ fn table(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
     }
 }
 
+/// A line a limit: whether it held, the figure and the limit.
+pub(crate) fn gates(out: &mut String, gates: &[Gate], width: usize, paint: Paint) {
+    if !gates.is_empty() {
+        out.push('\n');
+    }
+    for gate in gates {
+        let figure = figure::or_absent(gate.figure, figure::against_limit);
+        let mut text = format!("{} {}: {figure}, limit {}", gate.name, gate.cell, figure::against_limit(gate.limit));
+        let note = row::gate_note(gate);
+        if !note.is_empty() {
+            text += &format!("; {note}");
+        }
+        let tone = if gate.pass { Tone::Good } else { Tone::Bad };
+        for (i, line) in wrap(&text, width - 6, REASON_LINES).iter().enumerate() {
+            let lead = if i == 0 { paint.tone(tone, row::outcome(gate)) } else { " ".repeat(4) };
+            let _ = writeln!(out, "{lead}  {line}");
+        }
+    }
+}
+
 /// Half of the median's interval, as a share of the median.
 fn half_width(cell: &CellRecord) -> String {
     let share = row::total(cell).and_then(|t| t.ci95.map(|[lo, hi]| (hi - lo) / 2.0 / t.p50));
@@ -174,8 +196,8 @@ fn bullet(out: &mut String, reason: &str, width: usize) {
 
 /// Colours, or none.
 #[derive(Clone, Copy)]
-struct Paint {
-    colour: bool,
+pub(crate) struct Paint {
+    pub(crate) colour: bool,
 }
 
 impl Paint {
@@ -183,15 +205,15 @@ impl Paint {
         if self.colour && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    fn strong(self, text: &str) -> String {
+    pub(crate) fn strong(self, text: &str) -> String {
         self.wrap("1", text)
     }
 
-    fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }
 
-    fn tone(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
         match tone {
             Tone::Good => self.wrap("32", text),
             Tone::Care => self.wrap("33", text),
@@ -202,7 +224,7 @@ impl Paint {
 }
 
 /// Text without anything that moves a cursor or breaks a line.
-fn clean(raw: &str) -> String {
+pub(crate) fn clean(raw: &str) -> String {
     let plain = raw.chars().map(|c| match c {
         '\u{a0}' | '\u{202f}' => ' ',
         // Bidirectional marks can make a name read as another one.
@@ -215,7 +237,7 @@ fn clean(raw: &str) -> String {
 }
 
 /// Columns that text takes: wide East Asian characters and pictographs take two, combining marks none.
-fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
 
@@ -228,7 +250,7 @@ fn char_columns(c: char) -> usize {
     }
 }
 
-fn pad(text: &str, width: usize, right: bool) -> String {
+pub(crate) fn pad(text: &str, width: usize, right: bool) -> String {
     let fill = " ".repeat(width.saturating_sub(columns(text)));
     if right { format!("{fill}{text}") } else { format!("{text}{fill}") }
 }
@@ -255,7 +277,7 @@ fn take(chars: impl Iterator<Item = char>, room: usize) -> String {
 }
 
 /// Lines of at most `width` columns, broken at spaces where there are any; at most `lines` of them.
-fn wrap(raw: &str, width: usize, lines: usize) -> Vec<String> {
+pub(crate) fn wrap(raw: &str, width: usize, lines: usize) -> Vec<String> {
     let mut out = vec![String::new()];
     for word in clean(raw).split_whitespace() {
         let mut rest = word;

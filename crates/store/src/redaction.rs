@@ -31,6 +31,7 @@ pub fn redact(record: &mut RunRecord) {
     }
     runtime_paths(&mut reference.runtime).into_iter().for_each(|path| *path = bare(path));
     bare_source(&mut record.plan.input.source);
+    record.plan.gates.baseline.iter_mut().for_each(|path| *path = bare(path));
     for cell in &mut record.cells {
         let artifact = cell.artifact.as_mut().and_then(|a| a.path.as_mut());
         for path in artifact.into_iter().chain(&mut cell.backend.library) {
@@ -89,6 +90,7 @@ fn known_paths(record: &RunRecord) -> Vec<String> {
     if let SourceSpec::Dir(path) | SourceSpec::Tensor(path) = &record.plan.input.source {
         add(&path.to_string_lossy());
     }
+    record.plan.gates.baseline.iter().for_each(|path| add(&path.to_string_lossy()));
     record.cells.iter().filter_map(|c| c.artifact.as_ref()?.path.as_deref()).for_each(&mut add);
     record.run.command.iter().for_each(|word| add(value_of(word).1));
     record.cells.iter().filter_map(|c| c.backend.library.as_deref()).for_each(&mut add);
@@ -109,6 +111,7 @@ fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
         all.extend(&mut runtime.provides);
     }
     all.extend(record.comparisons.iter_mut().map(|c| &mut c.reason));
+    all.extend(record.gates.iter_mut().flat_map(|gate| gate.against.iter_mut().chain(&mut gate.reason)));
     all.extend(record.recommendation.iter_mut().map(|r| &mut r.text));
     for cell in &mut record.cells {
         all.extend(&mut cell.reason);

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use prony_types::{
     Agreement, ArtifactRecord, ArtifactSpec, BackendName, BackendRecord, BudgetSpec, CalibrationMethod,
     CalibrationSpec, CellRecord, CellSpec, CellStatus, Check, Comparison, CpuRecord, Difference, EngineSpec,
-    Environment, InputRecord, InputSpec, MemoryRecord, MemorySafety, MethodRecord, ModelSpec, Outcome, Plan, PostSpec,
-    Precision, ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName, RuntimeRecord,
-    RuntimeSpec, RuntimeState, SCHEMA, Thumbnail, Verdict,
+    Environment, Gate, GateSpec, InputRecord, InputSpec, MemoryRecord, MemorySafety, MethodRecord, ModelSpec, Outcome,
+    Plan, PostSpec, Precision, ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName,
+    RuntimeRecord, RuntimeSpec, RuntimeState, SCHEMA, Thumbnail, Verdict,
 };
 
 use super::*;
@@ -112,7 +112,7 @@ pub(crate) fn record() -> RunRecord {
             reference: ReferenceSpec::default(),
             evaluation: None,
             timed: true,
-            gates: prony_types::GateSpec::default(),
+            gates: GateSpec { baseline: Some("/srv/runs/before".into()), ..GateSpec::default() },
             strict: false,
         },
         cells: vec![cell(&spec)],
@@ -125,7 +125,15 @@ pub(crate) fn record() -> RunRecord {
             difference: Difference::NotComparable,
             reason: "see /tmp/why.txt.".into(),
         }],
-        gates: Vec::new(),
+        gates: vec![Gate {
+            name: "map_min".into(),
+            cell: "a".into(),
+            figure: None,
+            limit: 0.5,
+            pass: false,
+            against: None,
+            reason: Some("not measured: cannot read /data/ann's pics/a b.jpg".into()),
+        }],
         memory_safety: MemorySafety::default(),
         recommendation: vec![Recommendation {
             model: "yolo".into(),
@@ -233,6 +241,8 @@ fn no_other_fact_changes() {
     after.plan.cells[0].engine.clone_from(&before.plan.cells[0].engine);
     after.plan.cells[0].artifact.clone_from(&before.plan.cells[0].artifact);
     after.plan.input.source = before.plan.input.source.clone();
+    after.plan.gates.baseline.clone_from(&before.plan.gates.baseline);
+    after.gates[0].reason.clone_from(&before.gates[0].reason);
     after.comparisons[0].reason.clone_from(&before.comparisons[0].reason);
     after.recommendation[0].text.clone_from(&before.recommendation[0].text);
     let (old, new) = (&before.cells[0], &mut after.cells[0]);

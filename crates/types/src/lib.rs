@@ -4,6 +4,7 @@
 //! It holds data and the few laws that belong to the data; it does no I/O and depends on serde alone.
 
 mod accuracy;
+mod across;
 mod detection;
 mod engine;
 mod environment;
@@ -20,6 +21,9 @@ pub use accuracy::{
     AccuracyComparison, AccuracyDifference, AccuracyRecord, ClassAccuracy, CocoFigures, DataRecord, DataSource,
     DataSpec, EvaluateOrder, EvaluatedData, EvaluationSpec, PrecisionRecall,
 };
+pub use across::{
+    COMPARE_SCHEMA, FieldDifference, LatencyComparison, MemoryComparison, RowComparison, RowOutcome, RunComparison,
+};
 pub use detection::{Detection, GroundTruth};
 pub use engine::{
     ArtifactSpec, BuildProgress, CalibrationMethod, CalibrationSpec, DeviceUse, EngineIdentity, EngineRecord,
@@ -30,8 +34,9 @@ pub use event::{Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{
-    ArenaGrowth, BackendName, BudgetSpec, CellSpec, GateSpec, HeadChoice, InputSpec, ModelSource, ModelSpec, Plan,
-    PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec, UnknownName,
+    ArenaGrowth, BackendName, BudgetSpec, CellSpec, GateName, GateSpec, HeadChoice, InputSpec, ModelSource, ModelSpec,
+    Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
+    UnknownName,
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,

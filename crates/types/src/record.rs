@@ -743,8 +743,14 @@ pub struct Gate {
     pub figure: Option<f64>,
     /// The limit.
     pub limit: f64,
-    /// Whether it held.
+    /// Whether it held; a figure that was not measured holds no limit.
     pub pass: bool,
+    /// The row that the figure is relative to, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<String>,
+    /// Why there is no figure, or what to know about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// What to ship for one model.

@@ -73,6 +73,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return dry_run(&resolved, &kept, args.json);
     }
+    let baseline = resolved.plan.gates.baseline.as_deref().map(prony_store::read_record_at).transpose()?;
     let folder = match &earlier {
         Some((folder, _)) => RunFolder::open(folder.path())?,
         None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
@@ -96,6 +97,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         environment,
         reference_cache,
         artifact_cache,
+        baseline,
         lock,
     };
     let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt)?.execute()?;

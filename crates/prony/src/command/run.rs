@@ -8,7 +8,7 @@ mod summary;
 
 use std::io::IsTerminal as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, needs, precision_of};
 use prony_bench::tensors::output_spec;
 use prony_model::ModelFile;
-use prony_types::{ExitCode, FailureKind, HeadChoice, PostSpec, RuntimeSpec, TensorSpec};
+use prony_types::{BackendName, ExitCode, FailureKind, HeadChoice, PostSpec, RuntimeName, RuntimeSpec, TensorSpec};
 use prony_vision::HeadError;
 
 use self::boxes::Boxes;
@@ -143,24 +143,33 @@ fn runtime_for(args: &RunArgs) -> anyhow::Result<Option<RuntimeSpec>> {
         ensure!(args.library.is_none(), "{} is built in; --library is for the backends that open one", args.backend);
         return Ok(None);
     };
-    let home = home::folder(args.home.as_deref()).unwrap_or_default();
     let explicit: Vec<_> = args.library.iter().map(|path| (name, path.clone())).collect();
-    let found = discover_for(args.backend, &home, &explicit)?;
-    // A backend that was named and is not here has failed, as in `bench`; the reason begins with its name.
-    let backend = args.backend.name();
-    let refused = |reason: String| {
-        let what = reason.trim_start_matches(&format!("{backend}: ")).to_owned();
-        BackendError::Unsupported { backend, what }
-    };
-    let runtime = choose(&found, args.backend).map_err(refused)?;
+    let runtime = found_runtime(args.backend, args.home.as_deref(), &explicit)?;
     if let Some(runtime) = &runtime {
         tell_loader(&runtime.search)?;
     }
     Ok(runtime)
 }
 
+/// What is found here for a backend, or among what was named.
+pub(super) fn found_runtime(
+    name: BackendName,
+    home: Option<&Path>,
+    explicit: &[(RuntimeName, PathBuf)],
+) -> anyhow::Result<Option<RuntimeSpec>> {
+    let home = home::folder(home).unwrap_or_default();
+    let found = discover_for(name, &home, explicit)?;
+    // A backend that was named and is not here has failed, as in `bench`; the reason begins with its name.
+    let backend = name.name();
+    let refused = |reason: String| {
+        let what = reason.trim_start_matches(&format!("{backend}: ")).to_owned();
+        BackendError::Unsupported { backend, what }
+    };
+    Ok(choose(&found, name).map_err(refused)?)
+}
+
 /// The loader reads its path when a process starts: where folders must be added to it, this one starts again.
-fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
+pub(super) fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
     const AGAIN: &str = "PRONY_STARTED_AGAIN";
     match loader_path(folders) {
         Some((name, path)) if std::env::var_os(AGAIN).is_none() => {

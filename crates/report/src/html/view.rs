@@ -144,6 +144,7 @@ struct GateView {
     figure: String,
     limit: String,
     badge: Badge,
+    note: String,
 }
 
 /// The page of a run.
@@ -371,9 +372,10 @@ fn gates(record: &RunRecord) -> Vec<GateView> {
     let view = |gate: &prony_types::Gate| GateView {
         name: gate.name.clone(),
         cell: gate.cell.clone(),
-        figure: figure::or_absent(gate.figure, figure::number),
-        limit: figure::number(gate.limit),
-        badge: if gate.pass { badge("held", Tone::Good) } else { badge("broken", Tone::Bad) },
+        figure: figure::or_absent(gate.figure, figure::against_limit),
+        limit: figure::against_limit(gate.limit),
+        badge: badge(row::outcome(gate), if gate.pass { Tone::Good } else { Tone::Bad }),
+        note: row::gate_note(gate),
     };
     record.gates.iter().map(view).collect()
 }

@@ -1,0 +1,247 @@
+//! A run against an earlier one.
+//!
+//! Rounds of two runs did not stand beside each other, so nothing pairs them: the interval of the ratio comes from how much
+//! the medians of the rounds scatter in each run (Welch's), and is never narrower than what the intervals of the two
+//! medians allow. What the machine did for the whole of one run and not of the other is in no interval; the margin of 2 %
+//! is all that covers it. All of it is in `report.json`, so a record without its samples can be compared.
+
+use prony_types::{
+    AccuracyComparison, AccuracyDifference, CellRecord, CellStatus, Difference, Gate, LatencyComparison,
+    MemoryComparison, RowComparison, RowOutcome, RunRecord, Stage, Verdict,
+};
+
+use crate::comparable::{Row, differing, differing_in_score, in_words, noted};
+use crate::difference::{EQUIVALENCE, word};
+use crate::student::t975;
+
+/// How two runs are compared, for the reader.
+pub const METHOD: &str = "ratio of the medians of total; its 95 % interval from the scatter of the rounds of each run \
+    (Welch, unpaired: the runs were not interleaved), not narrower than the intervals of the two medians; `faster` and \
+    `slower` only where the whole interval lies beyond 2 %";
+
+/// Growth of peak memory from which it is a regression, where nobody gave a limit.
+pub const MEMORY_GROWTH: f64 = 1.10;
+
+/// Rounds that both must have for a scatter.
+const ROUNDS: usize = 3;
+
+/// Every cell that both runs have, in the order of `run`. Rows that are not comparable are refused, unless `force`.
+/// `paired` gives the accuracy where the detections of both are at hand; otherwise the two intervals decide.
+pub fn rows(
+    baseline: &RunRecord,
+    run: &RunRecord,
+    force: bool,
+    paired: &dyn Fn(&CellRecord, &CellRecord) -> Option<AccuracyComparison>,
+) -> Vec<RowComparison> {
+    let both = run.cells.iter().filter_map(|cell| Some((same_cell(baseline, cell)?, cell)));
+    both.map(|(before, cell)| {
+        let (before, now) = (Row { run: baseline, cell: before }, Row { run, cell });
+        one_row(before, now, force, paired)
+    })
+    .collect()
+}
+
+/// The cell of the same id.
+pub fn same_cell<'a>(run: &'a RunRecord, cell: &CellRecord) -> Option<&'a CellRecord> {
+    run.cells.iter().find(|other| other.id == cell.id)
+}
+
+fn one_row(
+    before: Row<'_>,
+    now: Row<'_>,
+    force: bool,
+    paired: &dyn Fn(&CellRecord, &CellRecord) -> Option<AccuracyComparison>,
+) -> RowComparison {
+    let mut row = RowComparison {
+        cell: now.cell.id.clone(),
+        outcome: RowOutcome::Compared,
+        reason: None,
+        differing: Vec::new(),
+        noted: Vec::new(),
+        latency: None,
+        memory: None,
+        accuracy: None,
+    };
+    if let Some(reason) = not_measured(before.cell, "the baseline").or_else(|| not_measured(now.cell, "the run")) {
+        (row.outcome, row.reason) = (RowOutcome::NotMeasured, Some(reason));
+        return row;
+    }
+    row.differing = differing(before, now);
+    row.noted = noted(before, now);
+    if !row.differing.is_empty() {
+        row.outcome = if force { RowOutcome::Forced } else { RowOutcome::Refused };
+        row.reason = Some(format!("not comparable: {}", in_words(&row.differing)));
+        if !force {
+            return row;
+        }
+    }
+    row.latency = latency(before.cell, now.cell);
+    row.memory = memory(before.cell, now.cell).ok();
+    row.accuracy = paired(before.cell, now.cell).or_else(|| accuracy(before, now));
+    row
+}
+
+/// Why a cell has no figures, where it has none.
+fn not_measured(cell: &CellRecord, of: &str) -> Option<String> {
+    if cell.status == CellStatus::Completed {
+        return None;
+    }
+    let why = cell.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    Some(format!("{} in {of}{why}", cell.status.name()))
+}
+
+/// The medians of `total`; `None` where one was not timed.
+pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyComparison> {
+    let (a, b) = (before.latency_ms.get(&Stage::Total)?, now.latency_ms.get(&Stage::Total)?);
+    let floor = |ms: f64| ms.max(1e-6);
+    let ratio = floor(b.p50) / floor(a.p50);
+    let width = |[lo, hi]: [f64; 2]| (floor(hi) / floor(lo)).ln() / 2.0;
+    let medians = a.ci95.zip(b.ci95).map(|(a, b)| width(a).hypot(width(b)));
+    let rounds = welch(&before.round_p50_ms, &now.round_p50_ms);
+    let half = medians.map(|medians| medians.max(rounds.unwrap_or(0.0)));
+    let log = ratio.ln();
+    let interval = half.map(|half| [log - half, log + half]);
+    let difference = word(interval);
+    let ci95 = interval.map(|ends| ends.map(f64::exp));
+    let basis = match rounds {
+        Some(_) => format!("from {} and {} rounds", before.round_p50_ms.len(), now.round_p50_ms.len()),
+        None => format!("from the two medians alone, fewer than {ROUNDS} rounds each"),
+    };
+    let doubts: String = [("baseline", before), ("run", now)]
+        .into_iter()
+        .filter_map(|(of, cell)| Some((of, cell.verdict.filter(|&verdict| verdict != Verdict::Valid)?)))
+        .map(|(of, verdict)| format!("; the {of} is {verdict}, so measure it again"))
+        .collect();
+    let reason = match (difference, ci95) {
+        (_, None) => format!("too few samples to tell, {basis}"),
+        (Difference::NotComparable, Some([lo, hi])) => {
+            format!("the interval from {lo:.2} to {hi:.2} is too wide to tell, {basis}")
+        }
+        (word, Some([lo, hi])) => {
+            let same = if word == Difference::Same { ", which does not lie wholly beyond 2 %" } else { "" };
+            format!("{ratio:.3} times the median time, 95 % interval {lo:.3} to {hi:.3} {basis}{same}")
+        }
+    };
+    let reason = reason + &doubts;
+    Some(LatencyComparison { baseline_ms: a.p50, run_ms: b.p50, ratio, ci95, difference, reason })
+}
+
+/// Half width of the difference of two means of logarithms, by Welch; `None` where there are too few rounds.
+fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
+    let part = |rounds: &[f64]| {
+        let logs: Vec<f64> = rounds.iter().filter(|ms| **ms > 0.0).map(|ms| ms.ln()).collect();
+        let k = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / k;
+        let variance = logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (k - 1.0);
+        (logs.len() >= ROUNDS).then_some((variance / k, k - 1.0))
+    };
+    let ((a, free_a), (b, free_b)) = (part(a)?, part(b)?);
+    let degrees = (a + b).powi(2) / (a.powi(2) / free_a + b.powi(2) / free_b);
+    // Two runs without any scatter have no degrees either; then their medians' own intervals decide.
+    let t = if degrees.is_finite() { t975(degrees as usize) } else { 0.0 };
+    Some(t * (a + b).sqrt())
+}
+
+/// Peak memory: of host and device the one that grew most. An error where there is nothing to compare.
+pub fn memory(before: &CellRecord, now: &CellRecord) -> Result<MemoryComparison, String> {
+    let kinds = [
+        ("host", before.memory.host_peak_mib, now.memory.host_peak_mib),
+        ("device", before.memory.device_peak_mib, now.memory.device_peak_mib),
+    ];
+    let mut most: Option<MemoryComparison> = None;
+    for (of, baseline, run) in kinds {
+        let (baseline_mib, run_mib) = match (baseline, run) {
+            (Some(baseline), Some(run)) if baseline > 0.0 => (baseline, run),
+            (None, None) => continue,
+            _ => return Err(format!("peak memory of the {of} was measured in one of the runs only")),
+        };
+        let growth = run_mib / baseline_mib;
+        if most.as_ref().is_none_or(|most| growth > most.growth) {
+            most = Some(MemoryComparison { of: of.to_owned(), baseline_mib, run_mib, growth });
+        }
+    }
+    most.ok_or_else(|| "peak memory was not measured".to_owned())
+}
+
+/// mAP50-95 from the two records; `None` where one has none. The same images drawn for both would give a narrower interval:
+/// what is `same` here may not be so there, but not the other way round.
+pub fn accuracy(before: Row<'_>, now: Row<'_>) -> Option<AccuracyComparison> {
+    let (a, b) = (before.cell.accuracy.as_ref()?, now.cell.accuracy.as_ref()?);
+    let mut comparison = AccuracyComparison {
+        cell: now.cell.id.clone(),
+        against: before.run.run.id.clone(),
+        delta: None,
+        ci95: None,
+        difference: AccuracyDifference::NotComparable,
+        reason: String::new(),
+    };
+    let unlike = differing_in_score(before, now);
+    if !unlike.is_empty() {
+        comparison.reason = format!("not scored alike: {}", in_words(&unlike));
+        return Some(comparison);
+    }
+    let (Some(map_a), Some(map_b)) = (a.figures.map_50_95, b.figures.map_50_95) else {
+        comparison.reason = "one of the two has no mAP".to_owned();
+        return Some(comparison);
+    };
+    let delta = map_b - map_a;
+    comparison.delta = Some(delta);
+    let Some(([lo_a, hi_a], [lo_b, hi_b])) = a.ci95.zip(b.ci95) else {
+        comparison.reason = "one of the two has no interval, so the difference may be chance".to_owned();
+        return Some(comparison);
+    };
+    // The end that lies towards the other decides on each side: intervals of mAP are not symmetric.
+    let lo = delta - (map_b - lo_b).hypot(hi_a - map_a);
+    let hi = delta + (hi_b - map_b).hypot(map_a - lo_a);
+    comparison.ci95 = Some([lo, hi]);
+    comparison.difference = match () {
+        () if hi < 0.0 => AccuracyDifference::Worse,
+        () if lo > 0.0 => AccuracyDifference::Better,
+        () => AccuracyDifference::Same,
+    };
+    let points = [delta, lo, hi].map(|x| x * 100.0);
+    comparison.reason = format!(
+        "{:+.2} points of mAP50-95, 95 % interval {:+.2} to {:+.2} from the two intervals, not paired",
+        points[0], points[1], points[2]
+    );
+    Some(comparison)
+}
+
+/// What is a regression where nobody gave limits: slower beyond noise, worse beyond chance, a tenth more memory, or no
+/// figures where there were some.
+pub fn regressions(rows: &[RowComparison], run: &RunRecord) -> Vec<Gate> {
+    let mut gates = Vec::new();
+    for row in rows {
+        let mut add = |name: &str, figure, limit, pass, reason| {
+            let (name, cell) = (name.to_owned(), row.cell.clone());
+            gates.push(Gate { name, cell, figure, limit, pass, against: None, reason });
+        };
+        if row.outcome == RowOutcome::NotMeasured {
+            let status = run.cells.iter().find(|cell| cell.id == row.cell).map(|cell| cell.status);
+            // Whoever left a cell out, or had none before, has not made it worse.
+            let lost = status.is_some_and(|status| !matches!(status, CellStatus::Completed | CellStatus::Skipped));
+            if lost {
+                add("measured", None, 1.0, false, row.reason.clone());
+            }
+            continue;
+        }
+        if let Some(latency) = &row.latency {
+            let pass = latency.difference != Difference::Slower;
+            add("slower", Some(latency.ratio), EQUIVALENCE, pass, Some(latency.reason.clone()));
+        }
+        if let Some(accuracy) = &row.accuracy {
+            let pass = accuracy.difference != AccuracyDifference::Worse;
+            add("worse", accuracy.delta.map(|delta| delta * 100.0), 0.0, pass, Some(accuracy.reason.clone()));
+        }
+        if let Some(memory) = &row.memory {
+            let reason =
+                format!("{:.1} MiB of {} memory, {:.1} before", memory.run_mib, memory.of, memory.baseline_mib);
+            add("memory", Some(memory.growth), MEMORY_GROWTH, memory.growth <= MEMORY_GROWTH, Some(reason));
+        }
+    }
+    gates
+}
+
+#[cfg(test)]
+#[path = "across_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,221 @@
+//! Regressions that must be seen between runs, and what must not be compared.
+
+use prony_types::{
+    AccuracyRecord, BackendName, BudgetSpec, CocoFigures, CpuRecord, DataRecord, Environment, GateSpec, InputSpec,
+    MemorySafety, MethodRecord, Plan, PostSpec, ReferenceSpec, RunInfo, SCHEMA, SourceSpec,
+};
+
+use super::*;
+use crate::difference::tests::cell;
+
+pub(crate) const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false };
+
+/// A run of these cells on a machine of its own.
+pub(crate) fn run(id: &str, cells: Vec<CellRecord>) -> RunRecord {
+    let budget = BudgetSpec { warmup_s: None, duration_s: None, samples: None, limit_s: 20.0, timeout_s: 120.0 };
+    let text = String::new;
+    RunRecord {
+        schema: SCHEMA.to_owned(),
+        run: RunInfo {
+            id: id.to_owned(),
+            started: "2026-11-15T04:12:00Z".to_owned(),
+            finished: None,
+            command: Vec::new(),
+            version: "0.1.0".to_owned(),
+            binary_sha256: text(),
+            exit_code: None,
+            anchor_ns: 0,
+            resumed: Vec::new(),
+            wall_s: None,
+            redacted: false,
+        },
+        environment: Environment {
+            arch: "x86_64".to_owned(),
+            cpu: CpuRecord { name: Some("CPU A".to_owned()), usable: 2, ..CpuRecord::default() },
+            ..Environment::default()
+        },
+        method: MethodRecord {
+            clock: text(),
+            total: text(),
+            warmup: text(),
+            stopping: text(),
+            schedule: text(),
+            intervals: text(),
+            percentiles: text(),
+            comparison: text(),
+            throughput: text(),
+        },
+        plan: Plan {
+            name: "bench".to_owned(),
+            cells: Vec::new(),
+            input: InputSpec { source: SourceSpec::Scenes, seed: 7, frames: 32 },
+            post: POST,
+            budget,
+            named_precisions: Vec::new(),
+            reference: ReferenceSpec { backend: BackendName::OrtCpu, ..ReferenceSpec::default() },
+            evaluation: None,
+            timed: true,
+            gates: GateSpec::default(),
+            strict: false,
+        },
+        cells,
+        comparisons: Vec::new(),
+        accuracy_comparisons: Vec::new(),
+        gates: Vec::new(),
+        memory_safety: MemorySafety::default(),
+        recommendation: Vec::new(),
+    }
+}
+
+/// Scored at `map` with an interval of one point to either side.
+pub(crate) fn scored(cell: CellRecord, map: f64) -> CellRecord {
+    let accuracy = AccuracyRecord {
+        figures: CocoFigures { map_50_95: Some(map), ..CocoFigures::default() },
+        ci95: Some([map - 0.01, map + 0.01]),
+        images: 500,
+        detections: 4_000,
+        data: DataRecord { sha256: "d".repeat(64), ..DataRecord::default() },
+        post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
+        classes: Vec::new(),
+        curves: Vec::new(),
+        seconds: 1.0,
+    };
+    CellRecord { accuracy: Some(accuracy), ..cell }
+}
+
+fn with_rounds(id: &str, p50: f64, scatter: f64) -> CellRecord {
+    let rounds = (0..9).map(|i| p50 * (1.0 + scatter * (f64::from(i % 3) - 1.0))).collect();
+    CellRecord { round_p50_ms: rounds, ..cell(id, p50) }
+}
+
+fn compared(a: &RunRecord, b: &RunRecord, force: bool) -> Vec<RowComparison> {
+    rows(a, b, force, &|_, _| None)
+}
+
+fn failed(rows: &[RowComparison], run: &RunRecord) -> Vec<(String, String)> {
+    regressions(rows, run).into_iter().filter(|gate| !gate.pass).map(|gate| (gate.name, gate.cell)).collect()
+}
+
+#[test]
+fn a_cell_that_became_a_tenth_slower_is_named_and_no_other() {
+    let a = run("a", vec![with_rounds("x", 6.0, 0.01), with_rounds("y", 8.0, 0.01)]);
+    let b = run("b", vec![with_rounds("x", 6.0, 0.01), with_rounds("y", 8.8, 0.01)]);
+    let rows = compared(&a, &b, false);
+    let words: Vec<Difference> = rows.iter().map(|row| row.latency.as_ref().unwrap().difference).collect();
+    assert_eq!(words, [Difference::Same, Difference::Slower]);
+    assert_eq!(failed(&rows, &b), [("slower".to_owned(), "y".to_owned())]);
+    assert_eq!(failed(&compared(&b, &a, false), &a), [], "faster is no regression");
+}
+
+#[test]
+fn rounds_that_scatter_widen_the_interval() {
+    let a = run("a", vec![with_rounds("x", 6.0, 0.15)]);
+    let b = run("b", vec![with_rounds("x", 6.6, 0.15)]);
+    let row = &compared(&a, &b, false)[0];
+    let latency = row.latency.as_ref().unwrap();
+    assert_ne!(latency.difference, Difference::Slower, "{latency:?}");
+    // The medians alone would have called it one.
+    let (mut a, mut b) = (a, b);
+    a.cells[0].round_p50_ms.truncate(2);
+    b.cells[0].round_p50_ms.truncate(2);
+    let latency = compared(&a, &b, false)[0].latency.clone().unwrap();
+    assert_eq!(latency.difference, Difference::Slower);
+    assert!(latency.reason.contains("two medians alone"), "{}", latency.reason);
+}
+
+#[test]
+fn figures_that_nobody_stands_behind_are_called_so() {
+    let a = run("a", vec![with_rounds("x", 6.0, 0.01)]);
+    let mut b = run("b", vec![with_rounds("x", 6.6, 0.01)]);
+    b.cells[0].verdict = Some(Verdict::Unstable);
+    let latency = compared(&a, &b, false)[0].latency.clone().unwrap();
+    assert_eq!(latency.difference, Difference::Slower, "it is not passed over either");
+    assert!(latency.reason.ends_with("; the run is unstable, so measure it again"), "{}", latency.reason);
+}
+
+#[test]
+fn another_input_size_is_refused_and_force_marks_it() {
+    let a = run("a", vec![cell("x", 6.0)]);
+    let mut b = run("b", vec![cell("x", 24.0)]);
+    b.cells[0].model.input = Some("1x3x640x640".to_owned());
+    b.cells[0].model.head = Some("dense of another shape".to_owned());
+    let row = &compared(&a, &b, false)[0];
+    assert_eq!((row.outcome, row.latency.is_none()), (RowOutcome::Refused, true));
+    assert_eq!(row.reason.as_deref(), Some("not comparable: input 1x3x640x640 against 1x3x320x320"));
+    assert_eq!(regressions(std::slice::from_ref(row), &b), [], "nothing was compared");
+    let row = &compared(&a, &b, true)[0];
+    assert_eq!(row.outcome, RowOutcome::Forced);
+    assert_eq!(row.latency.as_ref().unwrap().difference, Difference::Slower);
+}
+
+#[test]
+fn every_field_that_decides_is_looked_at() {
+    let a = run("a", vec![cell("x", 6.0)]);
+    let refused = |field: &str, change: &dyn Fn(&mut RunRecord)| {
+        let mut b = run("b", vec![cell("x", 6.0)]);
+        change(&mut b);
+        let row = compared(&a, &b, false).remove(0);
+        let fields: Vec<&str> = row.differing.iter().map(|field| field.field.as_str()).collect();
+        assert_eq!((row.outcome, fields), (RowOutcome::Refused, vec![field]));
+    };
+    refused("processor", &|b| b.environment.cpu.name = Some("CPU B".to_owned()));
+    refused("power mode", &|b| b.environment.power_mode = Some("15W".to_owned()));
+    refused("device", &|b| b.cells[0].backend.device = Some("GPU".to_owned()));
+    refused("batch", &|b| b.cells[0].batch = 4);
+    refused("head", &|b| b.cells[0].model.head = Some("dfl".to_owned()));
+    refused("post-processing", &|b| b.plan.post.conf = 0.1);
+    refused("post-processing", &|b| b.plan.post.multi_label = true);
+    refused("version of the backend", &|b| b.cells[0].backend.version = Some("10.3".to_owned()));
+    refused("frames", &|b| b.cells[0].input.as_mut().unwrap().sha256 = "e".to_owned());
+    refused("outputs", &|b| b.cells[0].verdict = Some(Verdict::WrongOutput));
+}
+
+#[test]
+fn another_model_file_is_told_and_compared() {
+    let a = run("a", vec![cell("x", 6.0)]);
+    let mut b = run("b", vec![cell("x", 6.0)]);
+    b.cells[0].model.sha256 = "2".to_owned();
+    let row = &compared(&a, &b, false)[0];
+    assert_eq!(row.outcome, RowOutcome::Compared);
+    assert_eq!(row.noted[0].to_string(), "model 2 against 1");
+}
+
+#[test]
+fn memory_that_grew_and_a_score_that_fell_are_regressions() {
+    let with = |host: f64, map: f64| {
+        let mut cell = scored(cell("x", 6.0), map);
+        (cell.memory.host_peak_mib, cell.memory.device_peak_mib) = (Some(host), Some(50.0));
+        run("r", vec![cell])
+    };
+    let (a, b) = (with(100.0, 0.60), with(120.0, 0.50));
+    let rows = compared(&a, &b, false);
+    let names: Vec<String> = failed(&rows, &b).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["worse", "memory"]);
+    assert_eq!(rows[0].memory.as_ref().unwrap().of, "host");
+    // Within both intervals it is chance.
+    let c = with(105.0, 0.59);
+    assert_eq!(failed(&compared(&a, &c, false), &c), []);
+    assert_eq!(compared(&a, &c, false)[0].accuracy.as_ref().unwrap().difference, AccuracyDifference::Same);
+}
+
+#[test]
+fn scores_on_other_data_are_not_comparable() {
+    let a = run("a", vec![scored(cell("x", 6.0), 0.6)]);
+    let mut b = run("b", vec![scored(cell("x", 6.0), 0.2)]);
+    b.cells[0].accuracy.as_mut().unwrap().data.sha256 = "e".repeat(64);
+    let accuracy = compared(&a, &b, false)[0].accuracy.clone().unwrap();
+    assert_eq!((accuracy.difference, accuracy.delta), (AccuracyDifference::NotComparable, None));
+    assert!(accuracy.reason.contains("data"), "{}", accuracy.reason);
+}
+
+#[test]
+fn a_cell_that_fails_now_is_a_regression_and_one_that_failed_before_is_none() {
+    let good = run("a", vec![cell("x", 6.0)]);
+    let mut bad = run("b", vec![cell("x", 6.0)]);
+    (bad.cells[0].status, bad.cells[0].reason) = (CellStatus::Failed, Some("out of memory".to_owned()));
+    let rows = compared(&good, &bad, false);
+    assert_eq!(rows[0].outcome, RowOutcome::NotMeasured);
+    assert_eq!(rows[0].reason.as_deref(), Some("failed in the run: out of memory"));
+    assert_eq!(failed(&rows, &bad), [("measured".to_owned(), "x".to_owned())]);
+    assert_eq!(failed(&compared(&bad, &good, false), &good), []);
+}

@@ -1,0 +1,141 @@
+//! Limits that a run is held to. What was not measured holds no limit: it fails, with the reason.
+
+use prony_types::{BackendName, CellRecord, CellStatus, Gate, GateName, GateSpec, Precision, RunRecord, Stage};
+
+use crate::across::{latency, memory, same_cell};
+use crate::comparable::{Row, differing, differing_in_score, in_words};
+use crate::stats::P99_NEEDS;
+
+/// An earlier run that relative limits are held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Baseline<'a> {
+    /// The run.
+    pub run: &'a RunRecord,
+    /// Rows that are not comparable are held against it all the same.
+    pub force: bool,
+}
+
+/// A figure, and what it is relative to; or why there is none.
+type Measured = Result<(f64, Option<String>), String>;
+
+/// A line for every limit and every cell that was to run. Skipped cells do not count.
+pub fn gates(record: &RunRecord, spec: &GateSpec, baseline: Option<Baseline<'_>>) -> Vec<Gate> {
+    let held = |cell: &&CellRecord| cell.status != CellStatus::Skipped;
+    let mut out = Vec::new();
+    for (name, limit) in spec.limits() {
+        for cell in record.cells.iter().filter(held) {
+            let figure = completed(cell).and_then(|()| figure(name, Row { run: record, cell }, baseline));
+            out.push(gate(name, cell, limit, figure));
+        }
+    }
+    out
+}
+
+fn gate(name: GateName, cell: &CellRecord, limit: f64, figure: Measured) -> Gate {
+    let mut gate = Gate {
+        name: name.name().to_owned(),
+        cell: cell.id.clone(),
+        figure: None,
+        limit,
+        pass: false,
+        against: None,
+        reason: None,
+    };
+    match figure {
+        Ok((figure, against)) => {
+            // Written so that a NaN holds nothing.
+            gate.pass = if name == GateName::MapMin { figure >= limit } else { figure <= limit };
+            (gate.figure, gate.against) = (Some(figure), against);
+        }
+        Err(reason) => gate.reason = Some(format!("not measured: {reason}")),
+    }
+    gate
+}
+
+fn figure(name: GateName, row: Row<'_>, baseline: Option<Baseline<'_>>) -> Measured {
+    match name {
+        GateName::MapMin => Ok((map(row.cell)?, None)),
+        GateName::P99MaxMs => Ok((p99(row.cell)?, None)),
+        GateName::MapDropMax => {
+            let (before, against) = match baseline {
+                Some(baseline) => (found(baseline, row)?, baseline.run.run.id.clone()),
+                None => {
+                    let fp32 = fp32_row(row)?;
+                    (Row { run: row.run, cell: fp32 }, fp32.id.clone())
+                }
+            };
+            let drop = (map(before.cell).map_err(|why| format!("{against}: {why}"))? - map(row.cell)?) * 100.0;
+            let unlike = differing_in_score(before, row);
+            if !(unlike.is_empty() || baseline.is_some_and(|baseline| baseline.force)) {
+                return Err(format!("not scored like {against}: {}", in_words(&unlike)));
+            }
+            Ok((drop, Some(against)))
+        }
+        GateName::LatencyRatioMax => {
+            let (before, against) = comparable(row, baseline)?;
+            let latency = latency(before, row.cell).ok_or_else(|| "nothing was timed".to_owned())?;
+            Ok((latency.ratio, Some(against)))
+        }
+        GateName::MemoryGrowthMax => {
+            let (before, against) = comparable(row, baseline)?;
+            Ok((memory(before, row.cell)?.growth, Some(against)))
+        }
+    }
+}
+
+fn completed(cell: &CellRecord) -> Result<(), String> {
+    match (&cell.status, &cell.reason) {
+        (CellStatus::Completed, _) => Ok(()),
+        (status, Some(reason)) => Err(format!("{}: {reason}", status.name())),
+        (status, None) => Err(status.name().to_owned()),
+    }
+}
+
+fn map(cell: &CellRecord) -> Result<f64, String> {
+    let Some(accuracy) = &cell.accuracy else {
+        return Err(cell.accuracy_absent.clone().unwrap_or_else(|| "no data to score on; give --data".to_owned()));
+    };
+    accuracy.figures.map_50_95.ok_or_else(|| "the data has no objects to find".to_owned())
+}
+
+fn p99(cell: &CellRecord) -> Result<f64, String> {
+    let total = cell.latency_ms.get(&Stage::Total).ok_or_else(|| "nothing was timed".to_owned())?;
+    total.p99.ok_or_else(|| format!("{} samples, p99 needs {P99_NEEDS}; measure longer", total.n))
+}
+
+/// The row of the same cell in the baseline, where it completed.
+fn found<'a>(baseline: Baseline<'a>, row: Row<'_>) -> Result<Row<'a>, String> {
+    let id = &baseline.run.run.id;
+    let cell = same_cell(baseline.run, row.cell).ok_or_else(|| format!("{id} has no cell {}", row.cell.id))?;
+    completed(cell).map_err(|why| format!("in {id} it is {why}"))?;
+    Ok(Row { run: baseline.run, cell })
+}
+
+/// The same, where nothing makes it another measurement.
+fn comparable<'a>(row: Row<'_>, baseline: Option<Baseline<'a>>) -> Result<(&'a CellRecord, String), String> {
+    let baseline = baseline.ok_or_else(|| "there is no baseline".to_owned())?;
+    let before = found(baseline, row)?;
+    let unlike = differing(before, row);
+    if !(unlike.is_empty() || baseline.force) {
+        return Err(format!("not comparable with {}: {}", baseline.run.run.id, in_words(&unlike)));
+    }
+    Ok((before.cell, baseline.run.run.id.clone()))
+}
+
+/// The model's row in fp32: on the reference's backend where that completed, else the first that did.
+fn fp32_row<'a>(row: Row<'a>) -> Result<&'a CellRecord, String> {
+    let cells = row.run.cells.iter().filter(|cell| {
+        let same = cell.model.sha256 == row.cell.model.sha256 && cell.model.name == row.cell.model.name;
+        same && cell.precision.requested == Precision::Fp32 && cell.status == CellStatus::Completed
+    });
+    let cells: Vec<&CellRecord> = cells.collect();
+    let reference: BackendName = row.run.plan.reference.backend;
+    let own = cells.iter().find(|cell| cell.backend.name == reference.name());
+    own.or(cells.first()).copied().ok_or_else(|| {
+        format!("no fp32 row of {} completed to hold it against; measure one or give --baseline", row.cell.model.name)
+    })
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! Limits that hold, that do not, and that nothing was measured for.
+
+use super::*;
+use crate::across::tests::{run, scored};
+use crate::difference::tests::cell;
+
+fn only(record: &RunRecord, name: GateName, limit: f64, baseline: Option<&RunRecord>) -> Vec<Gate> {
+    let mut spec = GateSpec::default();
+    spec.set(name, limit);
+    gates(record, &spec, baseline.map(|run| Baseline { run, force: false }))
+}
+
+fn precise(cell: CellRecord, backend: BackendName, precision: Precision) -> CellRecord {
+    let mut cell = cell;
+    cell.backend.name = backend.name().to_owned();
+    cell.precision.requested = precision;
+    cell
+}
+
+#[test]
+fn a_limit_is_kept_up_to_the_limit_itself() {
+    let record = run("a", vec![scored(cell("x", 6.0), 0.5)]);
+    for (limit, pass) in [(0.5, true), (0.49, true), (0.51, false)] {
+        let gate = &only(&record, GateName::MapMin, limit, None)[0];
+        assert_eq!((gate.pass, gate.figure, gate.limit), (pass, Some(0.5), limit));
+    }
+    assert_eq!(gates(&record, &GateSpec::default(), None), []);
+}
+
+#[test]
+fn what_was_not_measured_fails_with_its_reason() {
+    let mut broken = cell("broken", 6.0);
+    (broken.status, broken.reason) = (CellStatus::Failed, Some("no such file".to_owned()));
+    let mut skipped = cell("skipped", 6.0);
+    skipped.status = CellStatus::Skipped;
+    let mut brief = cell("x", 6.0);
+    brief.latency_ms.get_mut(&Stage::Total).unwrap().n = 30;
+    let record = run("a", vec![brief, broken, skipped]);
+    let told = |name, limit| -> Vec<(String, bool, String)> {
+        let gates = only(&record, name, limit, None).into_iter();
+        gates.map(|gate| (gate.cell, gate.pass, gate.reason.unwrap())).collect()
+    };
+    let failed = ("broken".to_owned(), false, "not measured: failed: no such file".to_owned());
+    let few = "not measured: 30 samples, p99 needs 662; measure longer".to_owned();
+    assert_eq!(told(GateName::P99MaxMs, 1e9), [("x".to_owned(), false, few), failed.clone()]);
+    let no_data = "not measured: no data to score on; give --data".to_owned();
+    assert_eq!(told(GateName::MapMin, 0.0), [("x".to_owned(), false, no_data), failed]);
+}
+
+#[test]
+fn a_nan_holds_no_limit() {
+    let record = run("a", vec![scored(cell("x", 6.0), f64::NAN)]);
+    assert!(!only(&record, GateName::MapMin, 0.0, None)[0].pass);
+}
+
+#[test]
+fn without_a_baseline_a_drop_is_from_the_fp32_row_of_the_reference_s_backend() {
+    let fp32 = |id: &str, backend, map| precise(scored(cell(id, 6.0), map), backend, Precision::Fp32);
+    let int8 = precise(scored(cell("int8", 3.0), 0.58), BackendName::Tensorrt, Precision::Int8);
+    let rows = vec![fp32("rten", BackendName::Rten, 0.70), fp32("ort", BackendName::OrtCpu, 0.60), int8];
+    let record = run("a", rows);
+    let drops = only(&record, GateName::MapDropMax, 1.0, None);
+    let last = drops.last().unwrap();
+    assert!((last.figure.unwrap() - 2.0).abs() < 1e-9 && !last.pass, "{last:?}");
+    assert_eq!(last.against.as_deref(), Some("ort"));
+    // Without that one it is the first in fp32; without any there is nothing to hold it against.
+    let mut fewer = record.clone();
+    fewer.cells.remove(1);
+    assert_eq!(only(&fewer, GateName::MapDropMax, 20.0, None)[1].against.as_deref(), Some("rten"));
+    fewer.cells.remove(0);
+    let gate = &only(&fewer, GateName::MapDropMax, 20.0, None)[0];
+    assert!(!gate.pass && gate.reason.as_ref().unwrap().contains("give --baseline"), "{gate:?}");
+}
+
+#[test]
+fn a_batch_does_not_keep_a_score_from_its_fp32_row() {
+    let mut batched = precise(scored(cell("int8", 3.0), 0.59), BackendName::Rten, Precision::Int8);
+    (batched.batch, batched.model.input) = (4, Some("4x3x320x320".to_owned()));
+    let record = run("a", vec![scored(cell("fp32", 6.0), 0.6), batched]);
+    assert!(only(&record, GateName::MapDropMax, 1.5, None).iter().all(|gate| gate.pass));
+}
+
+#[test]
+fn relative_limits_are_of_the_same_cell_of_the_baseline() {
+    let with = |ms: f64, mib: f64| {
+        let mut cell = cell("x", ms);
+        cell.memory.host_peak_mib = Some(mib);
+        run(&format!("r{ms}"), vec![cell])
+    };
+    let (before, now) = (with(10.0, 100.0), with(11.0, 130.0));
+    let gate = &only(&now, GateName::LatencyRatioMax, 1.05, Some(&before))[0];
+    assert!((gate.figure.unwrap() - 1.1).abs() < 1e-9 && !gate.pass, "{gate:?}");
+    assert_eq!(gate.against.as_deref(), Some("r10"));
+    assert!(only(&now, GateName::LatencyRatioMax, 1.2, Some(&before))[0].pass);
+    assert!(only(&now, GateName::MemoryGrowthMax, 1.3, Some(&before))[0].pass);
+    assert!(!only(&now, GateName::MemoryGrowthMax, 1.29, Some(&before))[0].pass);
+}
+
+#[test]
+fn a_baseline_that_is_not_comparable_or_lacks_the_cell_fails_the_gate() {
+    let now = run("now", vec![cell("x", 10.0)]);
+    let mut other = run("other", vec![cell("x", 10.0)]);
+    other.environment.cpu.name = Some("CPU B".to_owned());
+    let reason = |baseline: &RunRecord| {
+        let gate = only(&now, GateName::LatencyRatioMax, 9.0, Some(baseline)).remove(0);
+        assert!(!gate.pass && gate.figure.is_none());
+        gate.reason.unwrap()
+    };
+    assert_eq!(reason(&other), "not measured: not comparable with other: processor CPU A against CPU B");
+    other.cells[0].id = "y".to_owned();
+    assert_eq!(reason(&other), "not measured: other has no cell x");
+    let spec = GateSpec { latency_ratio_max: Some(1.1), ..GateSpec::default() };
+    other.cells[0].id = "x".to_owned();
+    let forced = gates(&now, &spec, Some(Baseline { run: &other, force: true }));
+    assert!(forced[0].pass, "{forced:?}");
+}

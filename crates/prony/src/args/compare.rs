@@ -1,0 +1,91 @@
+//! Arguments of `prony compare` and `prony compare-outputs`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use prony_types::{BackendName, HeadChoice};
+
+use crate::gate_options::GateLimit;
+use crate::options::{ImageSize, Library};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  prony compare runs/20261114T041200Z-bench runs/20261115T041200Z-bench
+  prony compare before.json after.json --json               records alone will do
+  prony compare before after --gate latency_ratio_max=1.05 --gate map_drop_max=0.5
+  prony compare before after --force                        although not everything was the same
+
+Cells are matched by id. Without --gate, a cell that is slower or worse beyond noise, that takes a
+tenth more memory, or that does not run any more is a regression. Rows of another device, power
+mode, input, post-processing or library are refused, and the fields that differ are listed.
+
+Exit codes: 0 no regression; 2 wrong usage, or a row was refused; 3 a regression.")]
+pub(crate) struct CompareArgs {
+    /// The measure: a run folder, or a report.json
+    pub(crate) baseline: PathBuf,
+    /// What is held against it
+    pub(crate) run: PathBuf,
+    /// A limit that must hold instead of the usual ones: map_min, map_drop_max, p99_max_ms, latency_ratio_max,
+    /// memory_growth_max; may be repeated
+    #[arg(long, value_name = "NAME=LIMIT")]
+    pub(crate) gate: Vec<GateLimit>,
+    /// Compare rows that are not comparable; they are marked
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+#[command(after_help = "Examples:
+  prony compare-outputs yolo.onnx yolo-fp16.onnx                     and the first node that diverges
+  prony compare-outputs yolo.onnx yolo-int8.onnx --bound 20          at least 20 dB everywhere
+  prony compare-outputs yolo.onnx yolo.onnx --backend-a ort-cpu --backend-b rten
+  prony compare-outputs builtin-rgb builtin-rgb --backend-b openvino --source photos/ --json
+
+Both models run in this very process on the same frames; nothing is timed. Figures are the worst
+over the frames. Nodes are looked at one by one where both are ONNX files with tensors of the same
+names; what a node gives then is an output of the model, which keeps the library from fusing it.
+
+Exit codes: 0 they agree; 1 a backend failed; 2 wrong usage or bad input; 3 they do not agree.")]
+pub(crate) struct CompareOutputsArgs {
+    /// The measure: a model file (.onnx), or builtin-rgb, builtin-thermal
+    pub(crate) a: String,
+    /// What is held against it
+    pub(crate) b: String,
+    /// What executes the first
+    #[arg(long, value_name = "NAME", default_value = "rten", help_heading = "Backend")]
+    pub(crate) backend_a: BackendName,
+    /// What executes the second [default: the same]
+    #[arg(long, value_name = "NAME", help_heading = "Backend")]
+    pub(crate) backend_b: Option<BackendName>,
+    /// Use this library, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
+    #[arg(long, value_name = "NAME=PATH", help_heading = "Backend")]
+    pub(crate) library: Vec<Library>,
+    /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
+    #[arg(long, value_name = "DIR", help_heading = "Backend")]
+    pub(crate) home: Option<PathBuf>,
+    /// `scenes`, or a folder of images [default: scenes]
+    #[arg(long, value_name = "scenes|DIR", help_heading = "Input")]
+    pub(crate) source: Option<PathBuf>,
+    /// Frames to run
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Input")]
+    pub(crate) frames: u32,
+    /// Seed of built-in scenes and random tensors
+    #[arg(long, value_name = "N", default_value_t = 7, help_heading = "Input")]
+    pub(crate) seed: u64,
+    /// Network input, N or HxW [default: what the models say]
+    #[arg(long, value_name = "N|HxW", help_heading = "Input")]
+    pub(crate) imgsz: Option<ImageSize>,
+    /// How outputs become boxes: auto, dense, objectness, dfl, end2end, efficient-nms, rtdetr, none
+    #[arg(long, value_name = "HEAD", default_value = "auto", help_heading = "Boxes")]
+    pub(crate) head: HeadChoice,
+    /// Least signal-to-noise ratio, in dB [default: by the coarser precision, 40 for fp32, 25 for fp16, 10 for int8]
+    #[arg(long, value_name = "DB", help_heading = "Bounds")]
+    pub(crate) bound: Option<f64>,
+    /// Print JSON instead of text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,92 @@
+//! `prony compare`: a run against an earlier one.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use prony_judge::across::{METHOD, regressions, rows};
+use prony_judge::gate::{Baseline, gates};
+use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, RunComparison, RunRecord};
+
+use crate::args::CompareArgs;
+use crate::command::terminal_width;
+use crate::gate_options;
+
+pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    let limits = gate_options::limits_of(&args.gate)?;
+    let baseline = read(&args.baseline)?;
+    let run = read(&args.run)?;
+    let rows = rows(&baseline, &run, args.force, &|_, _| None);
+    ensure!(
+        !rows.is_empty(),
+        "nothing to compare: {} has {}, {} has {}, and no cell is in both",
+        baseline.run.id,
+        cells(&baseline),
+        run.run.id,
+        cells(&run)
+    );
+    let of_pair = |gate: &Gate| rows.iter().any(|row| row.cell == gate.cell && row.outcome != RowOutcome::Refused);
+    let gates = match args.gate.is_empty() {
+        true => regressions(&rows, &run),
+        false => {
+            let all = gates(&run, &limits, Some(Baseline { run: &baseline, force: args.force }));
+            all.into_iter().filter(of_pair).collect()
+        }
+    };
+    let comparison = RunComparison {
+        schema: COMPARE_SCHEMA.to_owned(),
+        baseline: baseline.run.id.clone(),
+        run: run.run.id.clone(),
+        method: METHOD.to_owned(),
+        only_in_baseline: only_in(&baseline, &run),
+        only_in_run: only_in(&run, &baseline),
+        notes: [&baseline, &run].into_iter().filter_map(state).collect(),
+        exit_code: ending(&rows, &gates),
+        rows,
+        gates,
+    };
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&comparison)? + "\n",
+        false => {
+            let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            prony_report::comparison(&comparison, terminal_width(), colour)
+        }
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(comparison.exit_code)
+}
+
+fn read(path: &Path) -> anyhow::Result<RunRecord> {
+    let record = prony_store::read_record_at(path).context("cannot compare")?;
+    ensure!(!record.cells.is_empty(), "{} has no cells; nothing of it was measured", path.display());
+    Ok(record)
+}
+
+/// A limit that does not hold weighs most; a row that could not be compared is never passed over.
+fn ending(rows: &[RowComparison], gates: &[Gate]) -> ExitCode {
+    match () {
+        () if gates.iter().any(|gate| !gate.pass) => ExitCode::Gate,
+        () if rows.iter().any(|row| row.outcome == RowOutcome::Refused) => ExitCode::Usage,
+        () => ExitCode::Ok,
+    }
+}
+
+fn cells(run: &RunRecord) -> String {
+    run.cells.iter().map(|cell| cell.id.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn only_in(run: &RunRecord, other: &RunRecord) -> Vec<String> {
+    let missing = run.cells.iter().filter(|cell| !other.cells.iter().any(|theirs| theirs.id == cell.id));
+    missing.map(|cell| cell.id.clone()).collect()
+}
+
+/// What to know about a run that is not whole.
+fn state(run: &RunRecord) -> Option<String> {
+    let id = &run.run.id;
+    match run.run.exit_code {
+        None => Some(format!("{id} is still under way or was killed; it is compared as far as it got")),
+        Some(ExitCode::Interrupted) => Some(format!("{id} was interrupted; cells without figures are not compared")),
+        _ if run.run.redacted => Some(format!("{id} is redacted; figures and hardware are as they were")),
+        _ => None,
+    }
+}

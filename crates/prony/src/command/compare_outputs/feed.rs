@@ -1,0 +1,98 @@
+//! What both models are fed: images where they take one, random values otherwise.
+
+use anyhow::{bail, ensure};
+use prony_bench::tensors::image_size;
+use prony_source::{folder, scenes};
+use prony_types::{Image, ModelSource, SceneKind, TensorSpec};
+
+use crate::args::CompareOutputsArgs;
+use crate::resolve::model_source;
+
+/// Frames, decoded and in memory.
+pub(super) struct Feed {
+    frames: Frames,
+    /// In words.
+    pub(super) source: String,
+    pub(super) notes: Vec<String>,
+}
+
+enum Frames {
+    Images(Vec<Image>),
+    /// One entry a frame, each with one vector an input.
+    Values(Vec<Vec<Vec<f32>>>),
+}
+
+/// One of them.
+pub(super) enum Frame<'a> {
+    Image(&'a Image),
+    Values(&'a [Vec<f32>]),
+}
+
+impl Feed {
+    pub(super) fn new(args: &CompareOutputsArgs, inputs: &[TensorSpec]) -> anyhow::Result<Feed> {
+        let takes_images = matches!(inputs, [input] if image_size(input).is_some());
+        match &args.source {
+            Some(dir) if dir.as_os_str() != "scenes" => {
+                ensure!(takes_images, "{} takes no image [N,3,H,W], so --source is of no use", args.a);
+                let mut notes = Vec::new();
+                let mut images = Vec::new();
+                for path in folder::images(dir)? {
+                    if images.len() >= args.frames as usize {
+                        break;
+                    }
+                    match folder::load(&path) {
+                        Ok(image) => images.push(image),
+                        Err(error) => notes.push(format!("skipped: {error}")),
+                    }
+                }
+                if images.is_empty() {
+                    bail!("none of the images in {} can be read: {}", dir.display(), notes.join("; "));
+                }
+                let source = format!("{} images of {}", images.len(), dir.display());
+                Ok(Feed { frames: Frames::Images(images), source, notes })
+            }
+            _ if takes_images => {
+                let kind = match model_source(&args.a)? {
+                    ModelSource::Builtin(kind) => kind,
+                    ModelSource::File(_) => SceneKind::Rgb,
+                };
+                let images = (0..args.frames).map(|i| scenes::scene(kind, args.seed, i).image).collect();
+                let source = format!("built-in {kind} scenes, seed {}", args.seed);
+                Ok(Feed { frames: Frames::Images(images), source, notes: Vec::new() })
+            }
+            _ => {
+                let source = format!("random values from 0 to 1, seed {}", args.seed);
+                Ok(Feed { frames: Frames::Values(random(args, inputs)), source, notes: Vec::new() })
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match &self.frames {
+            Frames::Images(images) => images.len(),
+            Frames::Values(values) => values.len(),
+        }
+    }
+
+    pub(super) fn is_images(&self) -> bool {
+        matches!(self.frames, Frames::Images(_))
+    }
+
+    pub(super) fn frame(&self, index: usize) -> Frame<'_> {
+        match &self.frames {
+            Frames::Images(images) => Frame::Image(&images[index]),
+            Frames::Values(values) => Frame::Values(&values[index]),
+        }
+    }
+}
+
+fn random(args: &CompareOutputsArgs, inputs: &[TensorSpec]) -> Vec<Vec<Vec<f32>>> {
+    let mut state = args.seed ^ 0x9e37_79b9_7f4a_7c15;
+    let mut next = || {
+        // An LCG with Knuth's multiplier; the upper bits are good enough to be "some input".
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 24) as f32
+    };
+    let mut frame = || inputs.iter().map(|input| (0..input.len()).map(|_| next()).collect()).collect();
+    (0..args.frames).map(|_| frame()).collect()
+}

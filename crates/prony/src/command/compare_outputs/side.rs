@@ -1,0 +1,221 @@
+//! One of the two: a model on a backend, and what comes out of it.
+
+use anyhow::Context as _;
+use prony_backend::{Session, SessionSpec, affinity, backend, precision_of};
+use prony_bench::boxes_of;
+use prony_bench::tensors::{Values, describe, fill, fill_image, image_size, output_spec};
+use prony_model::ModelFile;
+use prony_types::{
+    BackendName, Detection, HeadChoice, Image, PostSpec, RuntimeSpec, TensorData, TensorSpec, TensorView,
+};
+use prony_vision::{Decoder, Fit, Head, HeadError, Letterbox, Preprocessor};
+
+use super::feed::{Feed, Frame};
+use super::finding::SideRecord;
+use crate::resolve::image_size as size_of_input;
+
+/// What becomes of outputs, as in `bench`.
+const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false };
+
+pub(super) struct Side<'a> {
+    pub(super) name: &'a str,
+    pub(super) model: &'a ModelFile,
+    pub(super) backend: BackendName,
+    runtime: Option<RuntimeSpec>,
+    size: Option<[u32; 2]>,
+    session: Box<dyn Session>,
+    decoder: Option<Decoder>,
+    output_names: Vec<String>,
+}
+
+/// What came out of one frame.
+pub(super) struct Outputs {
+    /// Values by output.
+    pub(super) values: Vec<Vec<f32>>,
+    /// Box coordinates of all outputs; empty where no head is known.
+    pub(super) boxes: Vec<f32>,
+    /// Everything else.
+    pub(super) scores: Vec<f32>,
+    /// Boxes after NMS, where a head is known.
+    pub(super) detections: Option<Vec<Detection>>,
+}
+
+impl<'a> Side<'a> {
+    pub(super) fn open(
+        name: &'a str,
+        model: &'a ModelFile,
+        backend: BackendName,
+        runtime: Option<RuntimeSpec>,
+        asked: Option<[u32; 2]>,
+        head: HeadChoice,
+    ) -> anyhow::Result<Side<'a>> {
+        let takes_image = model.info.inputs.first().is_some_and(|input| input.dims.len() == 4);
+        let choice = if takes_image { head } else { HeadChoice::None };
+        let size = size_of_input(&asked, choice, &model.info).map_err(|why| anyhow::anyhow!("{name} {why}"))?;
+        let session = session(model, backend, runtime.clone(), size)?;
+        let output_names = model.info.outputs.iter().map(|output| output.name.clone()).collect();
+        Ok(Side { name, model, backend, runtime, size, session, decoder: None, output_names })
+    }
+
+    /// The same side with these tensors among its outputs, and no boxes.
+    pub(super) fn tapped<'b>(&self, model: &'b ModelFile) -> anyhow::Result<Side<'b>>
+    where
+        'a: 'b,
+    {
+        let session = session(model, self.backend, self.runtime.clone(), self.size)?;
+        let output_names = model.info.outputs.iter().map(|output| output.name.clone()).collect();
+        Ok(Side {
+            name: self.name,
+            model,
+            backend: self.backend,
+            runtime: None,
+            size: self.size,
+            session,
+            decoder: None,
+            output_names,
+        })
+    }
+
+    /// How the head of the other side wants its image.
+    pub(super) fn fit(&self) -> Fit {
+        self.decoder.as_ref().map_or(Fit::Letterbox, |decoder| decoder.head().fit())
+    }
+
+    pub(super) fn inputs(&self) -> &[TensorSpec] {
+        self.session.inputs()
+    }
+
+    /// Shapes alone: one of the two may take halves.
+    pub(super) fn input_shapes(&self) -> String {
+        let shape = |input: &TensorSpec| format!("{:?}", input.shape).replace(' ', "");
+        self.session.inputs().iter().map(shape).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn output_names(&self) -> &[String] {
+        &self.output_names
+    }
+
+    /// Boxes that come out final come in the order of their scores, so that values say nothing.
+    pub(super) fn has_final_boxes(&self) -> bool {
+        let choice = self.decoder.as_ref().map(|decoder| decoder.head().choice());
+        matches!(choice, Some(HeadChoice::EndToEnd | HeadChoice::EfficientNms))
+    }
+
+    /// Looks at real outputs to find out how they become boxes.
+    pub(super) fn find_head(&mut self, feed: &Feed, choice: HeadChoice, notes: &mut Vec<String>) -> anyhow::Result<()> {
+        let Some(size) = self.session.inputs().first().and_then(image_size) else { return Ok(()) };
+        self.run_as(feed, 0, Fit::Letterbox)?;
+        let outputs: Vec<TensorSpec> = self.views().iter().map(output_spec).collect();
+        match Head::choose(choice, &outputs, &self.model.info.metadata, Some(size)) {
+            Ok(Head::None) => {}
+            Ok(head) => self.decoder = Some(Decoder::new(head, &POST, size)),
+            Err(error @ HeadError::NoFit { .. }) if choice == HeadChoice::Auto => {
+                notes.push(format!("{}: no boxes: {error}", self.name));
+            }
+            Err(error) => return Err(error).with_context(|| self.name.to_owned()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn run(&mut self, feed: &Feed, frame: usize) -> anyhow::Result<Outputs> {
+        self.run_fitted(feed, frame, self.fit())
+    }
+
+    /// The same with the image brought to size as another model wants it.
+    pub(super) fn run_fitted(&mut self, feed: &Feed, frame: usize, fit: Fit) -> anyhow::Result<Outputs> {
+        let letterbox = self.run_as(feed, frame, fit)?;
+        let views = self.views();
+        let values: Vec<Vec<f32>> = views.iter().map(|view| floats(view.data)).collect();
+        let mut outputs = Outputs { values, boxes: Vec::new(), scores: Vec::new(), detections: None };
+        let head = self.decoder.as_ref().map(Decoder::head);
+        if head.is_some() {
+            for (view, values) in views.iter().zip(&outputs.values) {
+                let is_box = boxes_of(head, view.shape);
+                for (i, &value) in values.iter().enumerate() {
+                    if is_box(i) { outputs.boxes.push(value) } else { outputs.scores.push(value) }
+                }
+            }
+        }
+        if let (Some(decoder), Some(letterbox)) = (&mut self.decoder, letterbox) {
+            let views: Vec<TensorView<'_>> =
+                (0..self.session.output_count()).map(|i| self.session.output(0, i)).collect();
+            let mut found = Vec::new();
+            decoder.decode(&views, 0, &letterbox, &mut found)?;
+            outputs.detections = Some(found);
+        }
+        Ok(outputs)
+    }
+
+    fn run_as(&mut self, feed: &Feed, frame: usize, fit: Fit) -> anyhow::Result<Option<Letterbox>> {
+        let mut letterbox = None;
+        match feed.frame(frame) {
+            Frame::Image(image) => letterbox = self.fill_images(image, fit),
+            Frame::Values(values) => {
+                for (index, values) in values.iter().enumerate() {
+                    let input = self.session.inputs()[index].clone();
+                    let converted = Values::floats(input.dtype, values.iter().copied()).with_context(|| {
+                        let what = describe(input.dtype, &input.shape);
+                        format!(
+                            "input `{}` is {what}, and only you know what it takes; use `prony run` for each",
+                            input.name
+                        )
+                    })?;
+                    fill(&converted, self.session.input(0, index));
+                }
+            }
+        }
+        self.session.run(0)?;
+        Ok(letterbox)
+    }
+
+    fn fill_images(&mut self, image: &Image, fit: Fit) -> Option<Letterbox> {
+        let input = &self.session.inputs()[0];
+        let (batch, [height, width]) = (input.shape[0], image_size(input)?);
+        let mut preprocessor = Preprocessor::with_fit(width, height, fit);
+        let mut scratch = Vec::new();
+        let mut letterbox = None;
+        for item in 0..batch {
+            let input = self.session.input(0, 0);
+            letterbox = fill_image(&mut preprocessor, image, input, [item, batch], None, &mut scratch);
+        }
+        letterbox
+    }
+
+    fn views(&self) -> Vec<TensorView<'_>> {
+        (0..self.session.output_count()).map(|i| self.session.output(0, i)).collect()
+    }
+
+    pub(super) fn record(&self) -> SideRecord {
+        SideRecord {
+            model: self.name.to_owned(),
+            sha256: self.model.sha256.clone(),
+            backend: self.session.record(),
+            executed: self.session.executed(),
+            head: self.decoder.as_ref().map(|decoder| decoder.head().to_string()),
+        }
+    }
+}
+
+fn session(
+    model: &ModelFile,
+    name: BackendName,
+    runtime: Option<RuntimeSpec>,
+    imgsz: Option<[u32; 2]>,
+) -> anyhow::Result<Box<dyn Session>> {
+    let spec = SessionSpec {
+        precision: precision_of(&model.info),
+        threads: affinity::choose(None).len() as u32,
+        runtime,
+        imgsz,
+        ..SessionSpec::new(model)
+    };
+    Ok(backend(name).open(&spec)?)
+}
+
+fn floats(data: TensorData<'_>) -> Vec<f32> {
+    match data {
+        TensorData::F32(data) => data.to_vec(),
+        TensorData::I32(data) => data.iter().map(|&x| x as f32).collect(),
+        TensorData::I64(data) => data.iter().map(|&x| x as f32).collect(),
+    }
+}

@@ -1,0 +1,169 @@
+//! Limits that a run is held to, and `prony compare`.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use prony_types::{CellStatus, ExitCode, RowOutcome, RunComparison, RunRecord, Stage};
+use support::{Place, SHORT, expect_code, prony, stderr, stdout};
+
+/// A real record of both built-in models whose figures are replaced by ones that no clock decides.
+fn measured(place: &Place) -> RunRecord {
+    expect_code(&place.bench(&[&SHORT[..], &["-q"]].concat()).output().unwrap(), 0);
+    let mut record = place.record();
+    for cell in &mut record.cells {
+        slow_down(cell, 1.0);
+        (cell.verdict, cell.memory.host_peak_mib) = (Some(prony_types::Verdict::Valid), Some(100.0));
+    }
+    record
+}
+
+/// A median of so many times 10 ms, with a narrow interval and calm rounds.
+fn slow_down(cell: &mut prony_types::CellRecord, times: f64) {
+    let p50 = 10.0 * times;
+    let total = cell.latency_ms.get_mut(&Stage::Total).unwrap();
+    (total.p50, total.ci95) = (p50, Some([p50 * 0.995, p50 * 1.005]));
+    cell.round_p50_ms = [0.99, 1.0, 1.01, 1.0, 0.995, 1.005].map(|x| x * p50).to_vec();
+}
+
+fn write(place: &Place, name: &str, record: &RunRecord) -> PathBuf {
+    let path = place.path(name);
+    fs::write(&path, serde_json::to_vec(record).unwrap()).unwrap();
+    path
+}
+
+fn compared(place: &Place, a: &RunRecord, b: &RunRecord, args: &[&str]) -> Output {
+    let (a, b) = (write(place, "a.json", a), write(place, "b.json", b));
+    prony().arg("compare").arg(a).arg(b).args(args).output().unwrap()
+}
+
+#[test]
+fn a_run_that_is_a_tenth_slower_in_one_cell_is_exit_3_and_names_it() {
+    let place = Place::new();
+    let a = measured(&place);
+    let mut b = a.clone();
+    let same = compared(&place, &a, &b, &[]);
+    expect_code(&same, 0);
+    assert!(stdout(&same).contains("no regression"), "{}", stdout(&same));
+
+    slow_down(&mut b.cells[1], 1.1);
+    let slower = compared(&place, &a, &b, &[]);
+    expect_code(&slower, 3);
+    let text = stdout(&slower);
+    assert!(text.contains(&format!("\nregression in {}\n", b.cells[1].id)), "{text}");
+    assert!(text.contains("fail  slower") && text.contains("slower 1.100×"), "{text}");
+
+    // The same in JSON, and under a limit of one's own.
+    let json = compared(&place, &a, &b, &["--json", "--gate", "latency_ratio_max=1.05"]);
+    expect_code(&json, 3);
+    let found: RunComparison = serde_json::from_slice(&json.stdout).unwrap();
+    let failed: Vec<&str> = found.gates.iter().filter(|g| !g.pass).map(|g| g.cell.as_str()).collect();
+    assert_eq!((failed, found.exit_code), (vec![b.cells[1].id.as_str()], ExitCode::Gate));
+    expect_code(&compared(&place, &a, &b, &["--gate", "latency_ratio_max=1.2"]), 0);
+    // The other way round it is an improvement.
+    expect_code(&compared(&place, &b, &a, &[]), 0);
+
+    // Memory by more than a tenth, and a cell that does not run any more.
+    let mut b = a.clone();
+    b.cells[0].memory.host_peak_mib = Some(120.0);
+    (b.cells[1].status, b.cells[1].reason) = (CellStatus::Failed, Some("it broke".to_owned()));
+    let output = compared(&place, &a, &b, &[]);
+    expect_code(&output, 3);
+    let text = stdout(&output);
+    assert!(text.contains("fail  memory") && text.contains("failed in the run: it broke"), "{text}");
+
+    // Another input is refused with the field, and forced it is marked.
+    let mut b = a.clone();
+    for cell in &mut b.cells {
+        cell.model.input = Some("1x3x640x640".to_owned());
+    }
+    let refused = compared(&place, &a, &b, &[]);
+    expect_code(&refused, 2);
+    let text = stdout(&refused);
+    assert!(text.contains("not comparable: input 1x3x640x640 against 1x3x320x320"), "{text}");
+    let forced = compared(&place, &a, &b, &["--force", "--json"]);
+    expect_code(&forced, 0);
+    let found: RunComparison = serde_json::from_slice(&forced.stdout).unwrap();
+    assert!(found.rows.iter().all(|row| row.outcome == RowOutcome::Forced && row.latency.is_some()));
+
+    // Cells of only one of them are listed; none in common is nothing to compare.
+    let mut b = a.clone();
+    b.cells[1].id = "other:rten:fp32".to_owned();
+    b.run.exit_code = None;
+    let output = compared(&place, &a, &b, &[]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains("only in the run: other:rten:fp32") && text.contains("still under way"), "{text}");
+    b.cells.remove(0);
+    let output = compared(&place, &a, &b, &[]);
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("no cell is in both"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_is_no_run_cannot_be_compared() {
+    let place = Place::new();
+    fs::write(place.path("new.json"), r#"{"schema": "prony.run/9"}"#).unwrap();
+    for (name, words) in [("new.json", "prony.run/9"), ("none", "none")] {
+        let output = prony().arg("compare").arg(place.path(name)).arg(place.path(name)).output().unwrap();
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+    let output = prony().args(["compare", "a", "b", "--gate", "map=1"]).output().unwrap();
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("known: map_drop_max"), "{}", stderr(&output));
+}
+
+#[test]
+fn gates_stand_in_every_report_and_decide_the_exit_code() {
+    let place = Place::new();
+    let few = [&["builtin-rgb", "-q", "--gate", "p99_max_ms=1000", "--gate", "map_min=0.1"], &SHORT[..]].concat();
+    let output = place.bench(&few).output().unwrap();
+    expect_code(&output, 3);
+    let text = stdout(&output);
+    assert!(text.contains("fail  p99_max_ms builtin-rgb:rten:fp32: –, limit 1000; not measured: 30 samples"), "{text}");
+    let record = place.record();
+    assert_eq!(record.run.exit_code, Some(ExitCode::Gate));
+    let names: Vec<&str> = record.gates.iter().map(|gate| gate.name.as_str()).collect();
+    assert_eq!(names, ["map_min", "p99_max_ms"]);
+    assert!(record.gates.iter().all(|gate| !gate.pass && gate.figure.is_none() && gate.reason.is_some()));
+    for file in ["report.md", "report.html"] {
+        let text = fs::read_to_string(place.run().join(file)).unwrap();
+        assert!(text.contains("p99_max_ms") && text.contains("not measured: 30 samples"), "{file}");
+    }
+
+    // Against that run: a plan file has the limits, a flag beats one of them.
+    let baseline = place.run();
+    let plan = place.path("prony.toml");
+    let lines =
+        format!("baseline = '{}'\n[gates]\nlatency_ratio_max = 1000\nmemory_growth_max = 0.001\n", baseline.display());
+    fs::write(&plan, lines).unwrap();
+    let second = Place::new();
+    let args = ["builtin-rgb", "-q", "--gate", "memory_growth_max=50", "--plan", plan.to_str().unwrap()];
+    let output = second.bench(&[&args[..], &SHORT[..]].concat()).output().unwrap();
+    expect_code(&output, 0);
+    let gates = second.record().gates;
+    assert!(gates.len() == 2 && gates.iter().all(|gate| gate.pass && gate.figure.is_some()), "{gates:?}");
+    assert_eq!(gates[0].against.as_deref(), Some(record.run.id.as_str()));
+}
+
+#[test]
+fn a_gate_that_cannot_be_is_refused_before_anything_runs() {
+    let place = Place::new();
+    for (args, words) in [
+        (vec!["--gate", "map_mim=1"], "unknown gate `map_mim`; known: map_drop_max"),
+        (vec!["--gate", "map_min=x"], "`x` is not a number"),
+        (vec!["--gate", "latency_ratio_max=1.1"], "--baseline RUN"),
+        (vec!["--gate", "memory_growth_max=1.1"], "--baseline RUN"),
+        (vec!["--gate", "latency_ratio_max=1.1", "--baseline", "/no/run"], "/no/run"),
+        (vec!["--gate", "map_min=0.1", "--gate", "map_min=0.2"], "twice"),
+    ] {
+        let output = place.bench(&args).output().unwrap();
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
+    }
+    assert!(!place.runs().exists());
+}
