@@ -75,7 +75,7 @@ pub struct Scored {
     pub class: i64,
     /// Left, top, width, height.
     pub bbox: [f64; 4],
-    /// How sure the detector is.
+    /// How sure the detector is; finite, as the readers see to.
     pub score: f64,
 }
 
