@@ -16,23 +16,25 @@ import numpy as np
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-# seed, images, classes (numbers), objects an image, boxes an object, false boxes an image, side in quarter pixels,
-# crowds in 100 objects, levels of scores, number of the first object.
+# seed, images, classes (numbers), objects an image, boxes an object, false boxes an image, side in steps,
+# crowds in 100 objects, levels of scores, number of the first object, places across, quarter pixels of a step.
 CASES = {
-    "mixed": (1, 60, [1, 2, 5, 90], 8, 3, 6, 900, 8, 997, 1),
-    "ties": (2, 40, [1, 2, 3], 6, 4, 8, 500, 10, 4, 1),
-    "all scores equal": (3, 25, [7, 3], 6, 4, 6, 500, 10, 1, 1),
-    "crowds": (4, 40, [1, 2], 6, 4, 6, 700, 60, 64, 1),
-    "all crowds": (5, 12, [1, 2], 4, 3, 3, 400, 100, 64, 1),
-    "small boxes, some of no size": (6, 40, [1, 2, 3], 10, 3, 6, 24, 5, 64, 1),
-    "large boxes": (7, 30, [4, 1], 5, 3, 4, 3000, 5, 200, 1),
-    "an object with number 0": (8, 20, [1, 2], 4, 3, 2, 500, 5, 64, 0),
-    "more than a hundred boxes": (9, 4, [1, 2, 3], 60, 12, 700, 300, 5, 300, 1),
-    "no boxes": (10, 10, [1, 2], 4, 0, 0, 500, 5, 10, 1),
-    "no objects": (11, 10, [1, 2], 0, 0, 5, 500, 0, 10, 1),
-    "classes nobody uses": (12, 15, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 2, 2, 2, 500, 5, 20, 1),
-    "one image": (17, 1, [1], 12, 3, 12, 600, 10, 8, 1),
-    "larger": (14, 400, [1, 2, 3, 4, 5, 6, 7, 8], 10, 4, 20, 1200, 3, 1000, 1),
+    "mixed": (1, 60, [1, 2, 5, 90], 8, 3, 6, 900, 8, 997, 1, 2000, 1),
+    "ties": (2, 40, [1, 2, 3], 6, 4, 8, 500, 10, 4, 1, 2000, 1),
+    "all scores equal": (3, 25, [7, 3], 6, 4, 6, 500, 10, 1, 1, 2000, 1),
+    "crowds": (4, 40, [1, 2], 6, 4, 6, 700, 60, 64, 1, 2000, 1),
+    "all crowds": (5, 12, [1, 2], 4, 3, 3, 400, 100, 64, 1, 2000, 1),
+    "small boxes, some of no size": (6, 40, [1, 2, 3], 10, 3, 6, 24, 5, 64, 1, 2000, 1),
+    "large boxes": (7, 30, [4, 1], 5, 3, 4, 3000, 5, 200, 1, 2000, 1),
+    "an object with number 0": (8, 20, [1, 2], 4, 3, 2, 500, 5, 64, 0, 2000, 1),
+    "more than a hundred boxes": (9, 4, [1, 2, 3], 60, 12, 700, 300, 5, 300, 1, 2000, 1),
+    "no boxes": (10, 10, [1, 2], 4, 0, 0, 500, 5, 10, 1, 2000, 1),
+    "no objects": (11, 10, [1, 2], 0, 0, 5, 500, 0, 10, 1, 2000, 1),
+    "classes nobody uses": (12, 15, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 2, 2, 2, 500, 5, 20, 1, 2000, 1),
+    "one image": (17, 1, [1], 12, 3, 12, 600, 10, 8, 1, 2000, 1),
+    "larger": (14, 400, [1, 2, 3, 4, 5, 6, 7, 8], 10, 4, 20, 1200, 3, 1000, 1, 2000, 1),
+    "objects upon each other": (18, 300, [1, 2], 8, 2, 12, 9, 5, 500, 1, 3, 20),
+    "objects upon each other, small and large": (19, 60, [1, 2, 3], 14, 4, 4, 9, 10, 20, 1, 5, 64),
 }
 MASK = (1 << 64) - 1
 
@@ -51,7 +53,7 @@ class Random:
         return ((z ^ (z >> 31)) >> 33) % n
 
 
-def made(seed, images, classes, objects, copies, strays, side, crowds, levels, first):
+def made(seed, images, classes, objects, copies, strays, side, crowds, levels, first, spread, step):
     """Images are listed out of order, and the last class has no object unless it is the only one."""
     random = Random(seed)
     used = max(1, len(classes) - 1)
@@ -59,8 +61,8 @@ def made(seed, images, classes, objects, copies, strays, side, crowds, levels, f
     truths, found = [], []
     for image in numbers:
         for _ in range(random.below(objects + 1)):
-            x, y = random.below(2000) / 4, random.below(2000) / 4
-            w, h = random.below(side) / 4, random.below(side) / 4
+            x, y = random.below(spread) * step / 4, random.below(spread) * step / 4
+            w, h = random.below(side) * step / 4, random.below(side) * step / 4
             category = classes[random.below(used)]
             crowd = int(random.below(100) < crowds)
             area = w * h * (50 + random.below(51)) / 100
@@ -80,7 +82,7 @@ def made(seed, images, classes, objects, copies, strays, side, crowds, levels, f
                     box[2], box[3] = w * (12 + random.below(9)) / 16, h * (12 + random.below(9)) / 16
                 found.append(dict(image_id=image, category_id=of, bbox=box, score=random.below(levels) / levels))
         for _ in range(random.below(strays + 1)):
-            box = [random.below(2000) / 4, random.below(2000) / 4, random.below(side) / 4, random.below(side) / 4]
+            box = [random.below(n) * step / 4 for n in (spread, spread, side, side)]
             found.append(dict(image_id=image, category_id=classes[random.below(len(classes))], bbox=box,
                               score=random.below(levels) / levels))
     return numbers, truths, found

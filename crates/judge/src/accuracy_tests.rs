@@ -3,7 +3,7 @@ use crate::coco::Scored;
 use crate::coco::golden::{Parameters, made};
 
 fn evaluation(images: i64, shift: f64) -> Evaluation {
-    let (truths, mut boxes) = made(&Parameters(31, images, vec![1, 2, 3], 6, 3, 4, 700, 5, 500, 1));
+    let (truths, mut boxes) = made(&Parameters(31, images, vec![1, 2, 3], 6, 3, 4, 700, 5, 500, 1, 2000, 1));
     boxes.iter_mut().for_each(|b: &mut Scored| b.bbox[0] += shift * b.bbox[2]);
     Evaluation::new(&truths, &boxes)
 }

@@ -113,7 +113,8 @@ fn nothing_at_all_is_no_crash() {
 fn any_set() -> impl Strategy<Value = (Truths, Vec<Scored>)> {
     (any::<u64>(), 1..25i64, 0..8u64, 0..4u64, 0..8u64, 0..30u64).prop_map(
         |(seed, images, objects, copies, strays, crowds)| {
-            let parameters = Parameters(seed, images, vec![3, 1, 2], objects, copies, strays, 600, crowds, 1000, 1);
+            let parameters =
+                Parameters(seed, images, vec![3, 1, 2], objects, copies, strays, 600, crowds, 1000, 1, 2000, 1);
             let (truths, mut boxes) = made(&parameters);
             let count = boxes.len() as f64;
             for (i, b) in boxes.iter_mut().enumerate() {

@@ -5,10 +5,10 @@
 //! one addition there, and boxes behind the last find cost nothing. 500 replicates over 5,000 images and half a million
 //! boxes take about a second on two CPUs.
 //!
-//! A curve is the best precision from each recall on, and noise makes the best better: the more clumped images are, the
-//! higher the figure. Draws with replacement are more clumped than the images themselves, so their figures lie above the
-//! real one, at 5,000 images by more than the width of the interval. That says nothing about the detector, and the
-//! percentiles are taken around the figure instead: they tell how far it would move on other images, as many, of the same
+//! Figures of draws lie above the real one: on the synthetic set of `bench/coco_vs_pycocotools` by 0.008, where the interval
+//! is 0.0095 wide. Most likely because a curve takes the best precision from each recall on, and images that come several
+//! times make it noisier, so the best is better. That says nothing about the detector, and plain percentiles would leave the
+//! figure outside. They are taken around it instead: they tell how far it would move on other images, as many, of the same
 //! kind.
 //!
 //! Two sets of boxes on the same images are compared with the same draws: what makes an image hard, it does to both.

@@ -3,7 +3,7 @@ use crate::coco::golden::{Parameters, made};
 use crate::coco::{Scored, Truths};
 
 fn set(seed: u64, images: i64) -> (Truths, Vec<Scored>) {
-    made(&Parameters(seed, images, vec![1, 2, 3, 4], 6, 3, 6, 700, 8, 50, 1))
+    made(&Parameters(seed, images, vec![1, 2, 3, 4], 6, 3, 6, 700, 8, 50, 1, 2000, 1))
 }
 
 /// The set in which each image is there as often as its weight says.

@@ -99,3 +99,20 @@ fn what_is_no_instances_file_says_where_and_why() {
     assert!(message(other).contains("no `categories` in it"), "{}", message(other));
     assert!(message("not json").contains("1:1: `n` instead of `{`"), "{}", message("not json"));
 }
+
+#[test]
+fn a_file_cut_anywhere_or_with_any_byte_broken_is_no_crash() {
+    let whole = GOOD.trim_end();
+    for end in 0..whole.len() {
+        assert!(parse(&whole.as_bytes()[..end]).is_err(), "cut at {end}");
+    }
+    let mut broken = 0;
+    for at in 0..whole.len() {
+        for byte in [b'"', b'\\', b'}', b'[', b',', b'-', 0xff] {
+            let mut bytes = whole.as_bytes().to_vec();
+            bytes[at] = byte;
+            broken += usize::from(parse(&bytes).is_err());
+        }
+    }
+    assert!(broken > whole.len(), "{broken} of {} were noticed", whole.len() * 7);
+}

@@ -97,3 +97,12 @@ fn what_is_no_result_file_says_where_and_why() {
 fn an_empty_list_has_no_boxes() {
     assert_eq!(parse(b" [ ]\n", 8).unwrap(), Results::default());
 }
+
+#[test]
+fn a_file_cut_anywhere_is_an_error_in_one_piece_or_many() {
+    let text = rows(12, ",\n");
+    for end in 0..text.len() {
+        let faults = [1, 4].map(|pieces| parse(&text.as_bytes()[..end], pieces).unwrap_err());
+        assert_eq!(faults[0], faults[1], "cut at {end}: pieces change no message");
+    }
+}
