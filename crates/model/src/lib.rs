@@ -7,6 +7,7 @@ mod engine;
 mod file;
 mod info;
 mod literal;
+mod quantisation;
 mod sidecar;
 
 pub use builtin::builtin;
