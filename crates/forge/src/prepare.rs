@@ -97,6 +97,7 @@ pub fn prepare(
         calibration_sha256,
         identity: identity(&library, &gpu, &job.engine),
         plugins: plugin_hashes(&job.plugins)?,
+        gpu_mem_limit_bytes: job.gpu_mem_limit_bytes,
     };
     let cache = Cache::at(&job.cache);
     let origin = Origin { model: &job.model.name, onnx_bytes, prony: env!("CARGO_PKG_VERSION") };

@@ -24,6 +24,7 @@ fn recipe() -> Recipe {
         calibration_sha256: None,
         identity,
         plugins: BTreeMap::new(),
+        gpu_mem_limit_bytes: None,
     }
 }
 

@@ -256,6 +256,31 @@ fn without_tensorrt_it_says_what_is_missing() {
     let text = stderr(&output);
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.starts_with("error: tensorrt: "), "{text}");
+    let json = ["build", "builtin-rgb", "--json", "--precision", "fp32,fp16", "--library", &library];
+    let output = prony().args(json).output().unwrap();
+    expect_code(&output, 1);
+    let engines = engines(&output);
+    assert_eq!(engines.len(), 2, "{engines:?}");
+    for (engine, precision) in engines.iter().zip(["fp32", "fp16"]) {
+        assert_eq!((&engine["precision"], &engine["status"]), (&precision.into(), &"skipped".into()));
+        assert!(engine["reason"].as_str().unwrap().starts_with("tensorrt: "), "{engine}");
+    }
+}
+
+#[test]
+fn a_limit_beside_a_workspace_is_part_of_what_is_cached() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let workspace = ["--workspace", "8MB"];
+    let limited = |limit: &'static str| [&workspace[..], &["--gpu-mem-limit", limit]].concat();
+    let free = &site.built(&workspace)[0];
+    let engine = &site.built(&limited("64MB"))[0];
+    assert_eq!(engine["from_cache"], false, "{engine}");
+    assert_eq!(engine["rebuilt_because"], "GPU memory limit none -> 67108864");
+    assert_eq!(sidecar(engine)["gpu_mem_limit_bytes"], 64 << 20);
+    assert_eq!(site.built(&limited("32MB"))[0]["from_cache"], false);
+    assert_eq!(site.built(&limited("64MB"))[0]["from_cache"], true);
+    let again = &site.built(&workspace)[0];
+    assert_eq!((&again["from_cache"], &again["engine"]), (&true.into(), &free["engine"]));
 }
 
 #[test]
@@ -425,4 +450,23 @@ fn a_limit_that_ends_a_cell_is_a_broken_limit() {
     assert_eq!((&cell["status"], &cell["verdict"]), (&"failed".into(), &"over-budget".into()), "{cell}");
     assert!(!cell["memory"]["violations"].as_array().unwrap().is_empty(), "{cell}");
     assert_eq!(record["memory_safety"]["all_within_limit"], false);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_to_fails_no_engine() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    // No folder can be made below a file, whoever asks.
+    fs::write(site.path("home"), b"").unwrap();
+    let output = site.bench(&[]).output().unwrap();
+    expect_code(&output, 3);
+    let cell = &record(&site)["cells"][0];
+    assert_eq!(cell["status"], "completed", "{cell}");
+    let path = PathBuf::from(cell["artifact"]["path"].as_str().unwrap());
+    assert!(path.starts_with(site.path("runs")) && path.is_file(), "{}", path.display());
+    let notes = cell["artifact"]["notes"].to_string();
+    assert!(
+        notes.contains("engines are kept in the run folder, for ") && notes.contains("cannot be written"),
+        "{notes}"
+    );
+    assert!(stderr(&output).contains("engines are kept in the run folder"), "{}", stderr(&output));
 }

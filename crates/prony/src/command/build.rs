@@ -35,8 +35,14 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let runtime = match runtime(args, &home)? {
         Ok(runtime) => runtime,
         Err(missing) => {
-            eprintln!("error: {missing}");
-            return Ok(ExitCode::CellFailed);
+            let without = |&precision| Outcome { precision, status: Status::Skipped(missing.clone()), copied_to: None };
+            let outcomes: Vec<Outcome> = precisions.iter().map(without).collect();
+            match args.json {
+                true => show(&spec, &outcomes, true)?,
+                // Once, not once a precision.
+                false => eprintln!("error: {missing}"),
+            }
+            return Ok(outcome::code(&outcomes));
         }
     };
     fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
