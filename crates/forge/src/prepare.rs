@@ -37,10 +37,10 @@ const TELL: Duration = Duration::from_secs(1);
 /// How long a build that was asked to end may take before it is left to die with the process.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where the kernel speaks of memory. Debug builds can be told of another machine's, so that a test can be short of it.
-fn meminfo() -> PathBuf {
-    let told = if cfg!(debug_assertions) { std::env::var_os("PRONY_TEST_MEMINFO") } else { None };
-    told.map_or_else(|| "/proc/meminfo".into(), PathBuf::from)
+/// Where the kernel speaks of memory. Debug builds can be told of another machine, so that a test can be short of it.
+fn memory_root() -> PathBuf {
+    let told = if cfg!(debug_assertions) { std::env::var_os("PRONY_TEST_MEMORY_ROOT") } else { None };
+    told.map_or_else(|| "/".into(), PathBuf::from)
 }
 
 /// The artifact, and what should be known about it.
@@ -115,7 +115,8 @@ pub fn prepare(
         let tools = Tools { library: library.clone(), driver, gpu: gpu.clone(), budget, phases: Arc::default() };
         let order = order(job, model, &recipe, arithmetic, &cache)?;
         let plan = plan(&recipe.engine, onnx_bytes);
-        let advice = plan.advice(Meminfo::read(&meminfo()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
+        let advice =
+            plan.advice(Meminfo::read(&memory_root()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
         let made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
@@ -259,7 +260,7 @@ fn supervise(
         .name("forge".into())
         .spawn(move || drop(sender.send(build(order, &in_thread))))
         .map_err(|e| ForgeError::Build(format!("cannot start a thread: {e}")))?;
-    let mut watch = Watch::new(&meminfo());
+    let mut watch = Watch::new(&memory_root());
     let mut stopping: Option<(Instant, String)> = None;
     let mut told: Option<Instant> = None;
     let outcome = loop {

@@ -375,9 +375,11 @@ fn a_build_that_would_run_out_of_memory_is_ended_with_advice() {
     for version in ["8.6.1", "10.3.0"] {
         let Some(site) = Site::new(version) else { return };
         site.standin.set("build", "hang");
-        let memory = site.path("meminfo");
-        fs::write(&memory, "MemTotal: 8000000 kB\nMemAvailable: 200000 kB\nSwapFree: 1000 kB\n").unwrap();
-        let output = site.build(&[]).env("PRONY_TEST_MEMINFO", &memory).output().unwrap();
+        let machine = site.path("machine");
+        fs::create_dir_all(machine.join("proc")).unwrap();
+        let memory = "MemTotal: 8000000 kB\nMemAvailable: 200000 kB\nSwapFree: 1000 kB\n";
+        fs::write(machine.join("proc/meminfo"), memory).unwrap();
+        let output = site.build(&[]).env("PRONY_TEST_MEMORY_ROOT", &machine).output().unwrap();
         expect_code(&output, 1);
         let text = stdout(&output);
         assert!(
