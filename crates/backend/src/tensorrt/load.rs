@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use prony_model::{ModelFile, mismatch};
 use prony_nvinfer::{Driver, Engine, Error, GpuAllocator, Library, Logger, Severity};
-use prony_types::{ArtifactSpec, EngineIdentity, RuntimeName, RuntimeSpec};
+use prony_types::{EngineIdentity, RuntimeName, RuntimeSpec};
 use prost::bytes::Bytes;
 
 use super::{NAME, unsupported};
@@ -46,28 +46,16 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The artifact, whose hash must be the one that was promised, or else the model's own file.
-    pub(super) fn of(model: &ModelFile, artifact: Option<&ArtifactSpec>) -> Result<Plan, BackendError> {
+    /// The artifact, or else the model's own file.
+    pub(super) fn of(model: &ModelFile, artifact: Option<&ModelFile>) -> Result<Plan, BackendError> {
         let refuse = |reason: String| BackendError::Load { backend: NAME, reason };
-        match artifact {
-            Some(artifact) => {
-                let file = ModelFile::read(&artifact.path).map_err(|e| refuse(e.to_string()))?;
-                if file.sha256 != artifact.sha256 {
-                    let (path, found) = (artifact.path.display(), &file.sha256);
-                    return Err(refuse(format!(
-                        "{path} is not the engine that was built: its hash is {found}, not {}; build it again",
-                        artifact.sha256
-                    )));
-                }
-                Plan::in_file(&file, file.bytes.clone())
-            }
-            None if model.bytes.is_empty() => {
-                let path = model.path.as_deref().ok_or_else(|| unsupported("the model has no file".into()))?;
-                let bytes = prony_model::map_file(path).map_err(|e| refuse(format!("{}: {e}", path.display())))?;
-                Plan::in_file(model, bytes)
-            }
-            None => Plan::in_file(model, model.bytes.clone()),
+        let file = artifact.unwrap_or(model);
+        if !file.bytes.is_empty() {
+            return Plan::in_file(file, file.bytes.clone());
         }
+        let path = file.path.as_deref().ok_or_else(|| unsupported("the model has no file".into()))?;
+        let bytes = prony_model::map_file(path).map_err(|e| refuse(format!("{}: {e}", path.display())))?;
+        Plan::in_file(file, bytes)
     }
 
     fn in_file(model: &ModelFile, file: Bytes) -> Result<Plan, BackendError> {
