@@ -4,7 +4,11 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
+use std::process::Stdio;
 
 use prony_model::sha256_hex;
 use serde_json::Value;
@@ -146,4 +150,27 @@ fn flags_for_engines_are_refused_with_a_graph() {
     let output = inspect(&place, Path::new("builtin-rgb"), &["--force"]);
     expect_code(&output, 2);
     assert!(stderr(&output).contains("--force is for engines"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_engine_is_not_opened_beside_a_timed_cell() {
+    let place = Place::new();
+    let path = place.path("yolo.engine");
+    fs::write(&path, plan()).unwrap();
+    // What a run holds while it measures.
+    let address = SocketAddr::from_abstract_name("prony.measuring").unwrap();
+    let measuring = support::until("the machine", || UnixListener::bind_addr(&address).ok());
+    let home = place.home(&[]).unwrap();
+    let mut command = prony();
+    let command = at_home(command.arg("inspect").arg(&path), &home);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    told.read_line(&mut line).unwrap();
+    assert!(line.contains("another prony is measuring on this machine"), "{line}");
+    assert_eq!(child.try_wait().unwrap(), None, "it waits");
+    drop(measuring);
+    let output = child.wait_with_output().unwrap();
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("yolo.engine: TensorRT engine"), "{}", stdout(&output));
 }
