@@ -119,9 +119,10 @@ pub fn prepare(
             plan.advice(Meminfo::read(&memory_root()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
-        let made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
+        let made = supervise(order, &tools, job.timeout_s, expected, &mut tell, beat, &advice)?;
         // Of this build alone: whoever takes the engine from the cache needs no memory for it.
         notes.extend(advice);
+        notes.extend(tools.budget.nearly_spent().map(|words| format!("the build: {words}")));
         Ok(made)
     })?;
     notes.extend(kept.sidecar.notes.iter().cloned());
@@ -243,6 +244,7 @@ fn fit(info: &ModelInfo, inputs: &[TensorSpec]) -> Fit {
 fn supervise(
     order: Order,
     tools: &Tools,
+    timeout_s: u64,
     expected_s: Option<f64>,
     on_progress: &mut dyn FnMut(BuildProgress),
     beat: &dyn Fn(),
@@ -261,7 +263,7 @@ fn supervise(
         .spawn(move || drop(sender.send(build(order, &in_thread))))
         .map_err(|e| ForgeError::Build(format!("cannot start a thread: {e}")))?;
     let mut watch = Watch::new(&memory_root());
-    let mut stopping: Option<(Instant, String)> = None;
+    let mut stopping: Option<(Instant, ForgeError)> = None;
     let mut told: Option<Instant> = None;
     let outcome = loop {
         match receiver.recv_timeout(TICK) {
@@ -277,15 +279,18 @@ fn supervise(
             }
             Some(Alarm::Abort(text)) if stopping.is_none() => {
                 tools.phases.stop();
-                stopping = Some((Instant::now(), text));
+                stopping = Some((Instant::now(), ForgeError::Memory(text)));
             }
             _ => {}
         }
-        if let Some((since, text)) = &stopping
-            // TensorRT 8 has nobody to ask, and every moment counts.
-            && (tools.library.family() == Family::V8 || since.elapsed() > GRACE)
-        {
-            return Err(ForgeError::Memory(text.clone()));
+        if stopping.is_none() && begun.elapsed() > Duration::from_secs(timeout_s) {
+            tools.phases.stop();
+            stopping = Some((Instant::now(), ForgeError::Timeout(timeout_s)));
+        }
+        // TensorRT 8 has nobody to ask, and where memory is short every moment counts.
+        let patience = if tools.library.family() == Family::V8 { Duration::ZERO } else { GRACE };
+        if let Some((_, error)) = stopping.take_if(|(since, _)| since.elapsed() >= patience) {
+            return Err(error);
         }
         if told.is_none_or(|then| then.elapsed() >= TELL) {
             told = Some(Instant::now());
@@ -293,7 +298,7 @@ fn supervise(
         }
     };
     let Built { bytes, notes } = match (outcome, stopping) {
-        (Err(_), Some((_, text))) => return Err(ForgeError::Memory(text)),
+        (Err(_), Some((_, error))) => return Err(error),
         (outcome, _) => outcome?,
     };
     Ok(Made {

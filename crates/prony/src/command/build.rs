@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_types::{
-    ArtifactSpec, BackendName, ExitCode, FailureKind, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec,
-    Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
+    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, ExitCode, FailureKind, HeadChoice, ModelFormat, ModelInfo, ModelSource,
+    ModelSpec, Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
 };
 
 use self::outcome::{Outcome, Status, show};
@@ -73,6 +73,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             threads: args.threads,
             cache: cache.clone(),
             rebuild: args.rebuild,
+            timeout_s: args.engine.build_timeout_s().unwrap_or(BUILD_TIMEOUT_S),
             ring_fd: -1,
         };
         let site = Site { log: cache.join("build.log"), interrupt: &interrupt, quiet: args.quiet };

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use prony_types::{BackendName, BuildProgress, CellStatus, EventKind, Job, PrepareJob, WORKER_PROTOCOL};
+use prony_types::{
+    BUILD_TIMEOUT_S, BackendName, BuildProgress, CellStatus, EventKind, Job, PrepareJob, WORKER_PROTOCOL,
+};
 
 use super::cell::Doing;
 use super::progress::short_time;
@@ -79,6 +81,7 @@ impl Run {
             threads: None,
             cache: std::path::absolute(cache)?,
             rebuild: false,
+            timeout_s: cell.spec.provider.trt_build_timeout_s.unwrap_or(BUILD_TIMEOUT_S),
             ring_fd: -1,
         });
         let worker = Worker::spawn(index, job, &folder.join("worker.log"), self.sender.clone())?;
