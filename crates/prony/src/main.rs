@@ -49,9 +49,10 @@ fn main() -> ExitCode {
 
 /// Undoes what an earlier command that died had changed about the machine.
 fn mend_machine() {
-    let Ok(home) = runtime::home::folder(None) else { return };
-    let said = system::undo_leftovers(&home, &system::Places::here());
-    said.into_iter().flatten().for_each(|line| eprintln!("{line}"));
+    for folder in system::state_folders() {
+        let said = system::undo_leftovers(&folder, &system::Places::here());
+        said.into_iter().flatten().for_each(|line| eprintln!("{line}"));
+    }
 }
 
 fn finish(outcome: anyhow::Result<prony_types::ExitCode>) -> ExitCode {

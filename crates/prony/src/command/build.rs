@@ -21,7 +21,7 @@ use crate::discover::{choose, discover_for};
 use crate::resolve::{fits_batch, image_size, model};
 use crate::run::{Interrupt, artifacts};
 use crate::runtime::home;
-use crate::system::{Places, PreparedSystem};
+use crate::system::{Places, PreparedSystem, state_folder};
 
 pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let (spec, info) = model(&args.model)?;
@@ -46,7 +46,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         }
     };
     fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
-    let prepared = args.prepare.then(|| PreparedSystem::begin(&home, Places::here())).transpose()?;
+    let prepared = args.prepare.then(|| PreparedSystem::begin(&state_folder()?, Places::here())).transpose()?;
     let say = |text: &str| {
         if !args.quiet {
             eprintln!("{text}");

@@ -54,6 +54,8 @@ impl Place {
 pub(crate) fn prony() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("prony"));
     command.env_remove("PRONY_TEST_FAULT").stdin(Stdio::null());
+    // No test undoes what someone did to this machine.
+    command.env("PRONY_TEST_STATE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
     if std::env::var_os("PRONY_HOME").is_none() {
         // Whoever runs the tests has a home of their own, which is none of our business.
         command.env("PRONY_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("home"));
