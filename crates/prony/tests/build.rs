@@ -251,7 +251,8 @@ fn without_tensorrt_it_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let nowhere = dir.path().join("libnvinfer.so.10");
     let library = format!("nvinfer={}", nowhere.display());
-    let output = prony().args(["build", "builtin-rgb", "--library", &library]).output().unwrap();
+    // Quiet, for another test may hold the machine, and that would be said.
+    let output = prony().args(["build", "builtin-rgb", "--quiet", "--library", &library]).output().unwrap();
     expect_code(&output, 1);
     let text = stderr(&output);
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -311,15 +312,18 @@ fn a_journal_that_nobody_holds_is_undone_by_the_next_command() {
     let dir = tempfile::tempdir().unwrap();
     let setting = dir.path().join("swappiness");
     fs::write(&setting, "100").unwrap();
-    let home = dir.path().join("home");
-    fs::create_dir(&home).unwrap();
+    let state = dir.path().join("state");
+    fs::create_dir(&state).unwrap();
     let change = serde_json::json!([{ "what": "file", "path": setting, "old": "60", "new": "100" }]);
-    fs::write(home.join("prepare.journal.json"), change.to_string()).unwrap();
-    let output = prony().args(["cache", "list"]).env("PRONY_HOME", &home).output().unwrap();
+    fs::write(state.join("prepare.journal.json"), change.to_string()).unwrap();
+    // Whatever home it is given.
+    let mut command = prony();
+    command.args(["cache", "list", "--home"]).arg(dir.path().join("another"));
+    let output = command.env("PRONY_TEST_STATE", &state).output().unwrap();
     expect_code(&output, 0);
     assert!(stderr(&output).contains("1 of 1 changes undone now"), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
-    assert_eq!(names(&home), [""; 0]);
+    assert_eq!(names(&state), [""; 0]);
 }
 
 /// A build that hangs in TensorRT until it is killed.
@@ -471,4 +475,88 @@ fn a_home_that_cannot_be_written_to_fails_no_engine() {
         "{notes}"
     );
     assert!(stderr(&output).contains("engines are kept in the run folder"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_build_that_never_ends_is_ended() {
+    for version in ["8.6.1", "10.3.0"] {
+        let Some(site) = Site::new(version) else { return };
+        site.standin.set("build", "hang");
+        let expected = "the build was ended after 1 s, the longest that it may take (--build-timeout)";
+        let output = site.build(&["--build-timeout", "1s"]).output().unwrap();
+        expect_code(&output, 1);
+        assert!(stdout(&output).contains(&format!("fp32   tiny: failed: {expected}")), "{}", stdout(&output));
+        expect_code(&site.bench(&["--quiet", "--build-timeout", "1s"]).output().unwrap(), 1);
+        let cell = &record(&site)["cells"][0];
+        assert_eq!((&cell["status"], &cell["reason"]), (&"failed".into(), &expected.into()), "{cell}");
+        site.standin.set("build", "");
+        assert_eq!(site.built(&[])[0]["status"], "completed", "the cache is whole");
+    }
+}
+
+#[test]
+fn a_limit_that_is_nearly_reached_is_a_note_of_the_cell_and_of_the_summary() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let bench = |more: &[&str]| {
+        let output = site.bench(&[&["--quiet", "--workspace", "64KB"], more].concat()).output().unwrap();
+        expect_code(&output, 3);
+        record(&site)["cells"][0].clone()
+    };
+    let peak_mib = bench(&[])["memory"]["allocator_peak_mib"].as_f64().unwrap();
+    let limit = format!("{}B", (peak_mib * 1.05 * 1024.0 * 1024.0) as u64);
+    let cell = bench(&["--gpu-mem-limit", &limit]);
+    assert_eq!((&cell["status"], &cell["memory"]["within_limit"]), (&"completed".into(), &true.into()), "{cell}");
+    let warning = cell["memory"]["warning"].as_str().unwrap();
+    assert!(warning.ends_with("were in use, more than 90 %"), "{warning}");
+    let reasons = cell["verdict_reasons"].to_string();
+    assert!(reasons.contains(&format!("note: {warning}")), "{reasons}");
+    let runs = site.path("runs");
+    let report = runs.join(names(&runs).into_iter().max().unwrap()).join("report.md");
+    let text = fs::read_to_string(report).unwrap();
+    assert!(text.contains(&format!("- warning: builtin-rgb:tensorrt:fp32: {warning}")), "{text}");
+    assert_eq!(bench(&["--gpu-mem-limit", "1GB"])["memory"]["warning"], Value::Null);
+}
+
+/// A run whose one cell failed because no engine could be built, which can be now.
+fn unfinished(site: &Site, more: &[&str]) -> PathBuf {
+    site.standin.set("build", "fail");
+    expect_code(&site.bench(&[&["--quiet"], more].concat()).output().unwrap(), 1);
+    site.standin.set("build", "");
+    let runs = site.path("runs");
+    runs.join(names(&runs).into_iter().max().unwrap())
+}
+
+fn resume(site: &Site, run: &Path) -> Output {
+    site.prony(&["bench", "--quiet", "--resume", run.to_str().unwrap()]).output().unwrap()
+}
+
+#[test]
+fn a_run_at_another_home_with_libraries_of_its_own_is_resumed() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let run = unfinished(&site, &[]);
+    expect_code(&resume(&site, &run), 3);
+    let cell = &record(&site)["cells"][0];
+    assert_eq!((&cell["status"], &cell["attempt"]), (&"completed".into(), &2.into()), "{cell}");
+    assert!(cell["artifact"]["path"].as_str().unwrap().starts_with(site.cache().to_str().unwrap()), "{cell}");
+}
+
+#[test]
+fn a_run_whose_plugin_or_parser_changed_is_not_resumed() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let plugin = site.path("mine.so");
+    fs::copy(site.standin.plugins(), &plugin).unwrap();
+    let run = unfinished(&site, &["--plugin", plugin.to_str().unwrap()]);
+    let whole = fs::read(&plugin).unwrap();
+    fs::write(&plugin, [&whole[..], b"!"].concat()).unwrap();
+    let output = resume(&site, &run);
+    expect_code(&output, 2);
+    let expected = format!("plugin {} changed from ", plugin.display());
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+    fs::write(&plugin, &whole).unwrap();
+    let parser = fs::canonicalize(site.standin.parser()).unwrap();
+    fs::remove_file(&parser).unwrap();
+    let output = resume(&site, &run);
+    expect_code(&output, 2);
+    let expected = format!("nvonnxparser {} changed from 10 to gone", parser.display());
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }
