@@ -18,7 +18,7 @@ mod tensorrt;
 mod trtexec;
 
 use prony_model::ModelError;
-pub use prony_model::ModelFile;
+pub use prony_model::{ModelFile, mismatch};
 use prony_types::{
     ArtifactSpec, BackendName, LayersRecord, ModelInfo, ModelSource, PlacementRecord, Precision, ProviderSpec,
     RuntimeName,

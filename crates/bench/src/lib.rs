@@ -5,6 +5,7 @@
 //! report and no terminal.
 
 mod channel;
+mod child;
 mod clock;
 mod frames;
 mod measure;
@@ -15,6 +16,7 @@ pub mod tensors;
 mod trtexec;
 mod worker;
 
+pub use child::{CHILD_VERB, run_child};
 pub use clock::now_ns;
 pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};

@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == run::WORKER_VERB) {
         return finish(command::worker());
     }
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == runtime::PIP_VERB) {
-        return finish(runtime::run_pip(std::env::args_os().skip(2)));
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == prony_bench::CHILD_VERB) {
+        return finish(Err(prony_bench::run_child(std::env::args_os().skip(2)).into()));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

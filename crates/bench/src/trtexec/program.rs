@@ -31,7 +31,11 @@ pub(super) struct Program {
     pub(super) shapes: Option<String>,
     engine: EngineArgument,
     folder: PathBuf,
+    start: Start,
 }
+
+/// How a program is started.
+pub(super) type Start = fn(&Path) -> Command;
 
 /// What one run is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -66,11 +70,13 @@ impl Program {
     /// Asks a trtexec what it is.
     pub(super) fn find(
         path: &Path,
+        start: Start,
         engine: EngineArgument,
         folder: &Path,
         watch: &dyn Watch,
     ) -> Result<Program, String> {
-        let mut command = Command::new(path);
+        fs::metadata(path).map_err(|error| format!("{} cannot be run: {error}", path.display()))?;
+        let mut command = start(path);
         command.arg("--help");
         let (help, ..) = watched(&mut command, &folder.join("trtexec.log"), watch, Duration::ZERO)?.ok_or("stopped")?;
         let version = Version::in_banner(&help.text)
@@ -92,6 +98,7 @@ impl Program {
             shapes: None,
             engine,
             folder: folder.to_owned(),
+            start,
         })
     }
 
@@ -127,7 +134,7 @@ impl Program {
     pub(super) fn run(&self, asked: Asked, watch: &dyn Watch) -> Result<Option<Ran>, String> {
         let file = self.times_file();
         let _ = fs::remove_file(&file);
-        let mut command = Command::new(&self.path);
+        let mut command = (self.start)(&self.path);
         command.args(self.arguments(asked));
         let patience = Duration::from_secs_f64(asked.seconds + f64::from(asked.warm_up_ms) / 1e3);
         let begun = now_ns();
