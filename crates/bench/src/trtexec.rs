@@ -97,6 +97,7 @@ fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<Cel
         return Err(wrong(format!("trtexec: {difference}")));
     }
     program.device = spec.device;
+    program.dla_core = built.sidecar.as_ref().and_then(|sidecar| sidecar.dla_core);
     program.plugins.clone_from(&spec.provider.trt_plugins);
     program.shapes = profile_shapes(spec);
     let first = Asked { warm_up_ms: 0, seconds: 0.0, queries: Some(1) };

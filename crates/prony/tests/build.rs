@@ -560,3 +560,16 @@ fn a_run_whose_plugin_or_parser_changed_is_not_resumed() {
     let expected = format!("nvonnxparser {} changed from 10 to gone", parser.display());
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }
+
+#[test]
+fn what_another_build_timed_meanwhile_is_kept() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let child = hanging(&site);
+    let timings = site.cache().join("timing-stand-in-gpu-10.3.0.cache");
+    fs::write(&timings, "another\n").unwrap();
+    site.standin.set("build", "");
+    expect_code(&child.wait_with_output().unwrap(), 0);
+    let text = fs::read_to_string(&timings).unwrap();
+    assert!(text.contains("timed 2\n") && text.contains("another\n"), "{text}");
+    assert_eq!(site.standin.complaints(), [""; 0]);
+}

@@ -43,6 +43,8 @@ pub(super) struct Plan {
     /// Where it begins, behind an exporter's header.
     start: usize,
     built: EngineIdentity,
+    /// The accelerator that it was built for.
+    dla_core: Option<u32>,
 }
 
 impl Plan {
@@ -62,7 +64,8 @@ impl Plan {
         let Some(engine) = &model.engine else {
             return Err(unsupported("runs engines, and no engine was built from this model; `prony bench --backends tensorrt` builds one and measures it".into()));
         };
-        Ok(Plan { file, start: engine.header_bytes, built: engine.identity() })
+        let dla_core = engine.sidecar.as_ref().and_then(|sidecar| sidecar.dla_core);
+        Ok(Plan { file, start: engine.header_bytes, built: engine.identity(), dla_core })
     }
 }
 
@@ -104,6 +107,10 @@ pub(super) fn load(ask: &Ask<'_>) -> Result<Loaded, BackendError> {
             Ok(()) => notes.push("code for the host that the engine brings is allowed".into()),
             Err(error) => tracing::warn!("{error}"),
         }
+    }
+    if let Some(core) = plan.dla_core {
+        runtime.set_dla_core(i32::try_from(core).unwrap_or(i32::MAX));
+        notes.push(format!("DLA core {core}, as it was built for"));
     }
     let engine = runtime.deserialize(&plan.file[plan.start..]);
     // TensorRT has its own copy now: the file's pages go before anything else is made.

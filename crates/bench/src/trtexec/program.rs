@@ -27,6 +27,8 @@ pub(super) struct Program {
     plugin_flag: &'static str,
     pub(super) plugins: Vec<PathBuf>,
     pub(super) device: u32,
+    /// The accelerator that the engine was built for.
+    pub(super) dla_core: Option<u32>,
     /// As `images:1x3x640x640`, where they must be given.
     pub(super) shapes: Option<String>,
     engine: EngineArgument,
@@ -95,6 +97,7 @@ impl Program {
             plugin_flag,
             plugins: Vec::new(),
             device: 0,
+            dla_core: None,
             shapes: None,
             engine,
             folder: folder.to_owned(),
@@ -126,6 +129,7 @@ impl Program {
         if self.device > 0 {
             arguments.push(format!("--device={}", self.device));
         }
+        arguments.extend(self.dla_core.map(|core| format!("--useDLACore={core}")));
         arguments.extend(self.plugins.iter().map(|plugin| format!("{}={}", self.plugin_flag, plugin.display())));
         arguments
     }

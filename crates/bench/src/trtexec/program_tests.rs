@@ -96,10 +96,11 @@ fn it_is_told_what_to_do_in_its_own_words() {
     program.shapes = Some("images:2x3x320x320".into());
     program.plugins = vec!["/p/libmine.so".into()];
     program.device = 1;
+    program.dla_core = Some(0);
     let words = program.arguments(Asked { warm_up_ms: 200, seconds: 0.5, queries: None }).join(" ");
     for expected in [
         "--warmUp=200 --duration=0.5 --iterations=1 ",
-        "--shapes=images:2x3x320x320 --device=1 --staticPlugins=/p/libmine.so",
+        "--shapes=images:2x3x320x320 --device=1 --useDLACore=0 --staticPlugins=/p/libmine.so",
         "a.engine",
     ] {
         assert!(words.contains(expected), "{expected}: {words}");
