@@ -112,7 +112,7 @@ fn open(
     let binary = std::env::current_exe()?;
     let (sender, answers) = channel();
     // The child dies with this process, so whoever gives up need not wait for its thread.
-    std::thread::spawn(move || sender.send(question(&binary, &job, &search, PATIENCE, answer)));
+    std::thread::spawn(move || drop(sender.send(question(&binary, &job, &search, PATIENCE, answer))));
     loop {
         match answers.recv_timeout(TICK) {
             Ok(answer) => return Ok(Some(answer)),
