@@ -12,15 +12,11 @@ use std::process::Stdio;
 
 use prony_model::sha256_hex;
 use serde_json::Value;
-use support::{Place, at_home, expect_code, prony, stderr, stdout};
+use support::{Place, at_home, engine_plan, expect_code, prony, stderr, stdout};
 
-/// The beginning of a plan of TensorRT 8.6.0, with something behind it that no TensorRT will take.
+/// Of TensorRT 8.6.0.
 fn plan() -> Vec<u8> {
-    let mut bytes = vec![0x5a; 4096];
-    bytes[..8].copy_from_slice(b"ftrt\0\0\0\0");
-    bytes[16..24].copy_from_slice(&4096u64.to_le_bytes());
-    bytes[24..28].copy_from_slice(&[8, 6, 0, 12]);
-    bytes
+    engine_plan([8, 6, 0, 12])
 }
 
 const HEADER: &str = r#"{"author": "Ultralytics", "version": "8.3.0", "date": "2026-11-15", "stride": 32,

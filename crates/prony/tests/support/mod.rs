@@ -229,3 +229,13 @@ pub(crate) fn at_home<'a>(command: &'a mut Command, home: &Path) -> &'a mut Comm
     }
     command.env("PRONY_HOME", home)
 }
+
+/// The beginning of a plan of a TensorRT (major, minor, patch, build), as long as it says it is, with something behind it
+/// that no TensorRT will take.
+pub(crate) fn engine_plan(version: [u8; 4]) -> Vec<u8> {
+    let mut bytes = vec![0x5a; 4096];
+    bytes[..8].copy_from_slice(b"ftrt\0\0\0\0");
+    bytes[16..24].copy_from_slice(&4096u64.to_le_bytes());
+    bytes[24..28].copy_from_slice(&version);
+    bytes
+}
