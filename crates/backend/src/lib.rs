@@ -18,9 +18,10 @@ mod tensorrt;
 mod trtexec;
 
 use prony_model::ModelError;
-pub use prony_model::ModelFile;
+pub use prony_model::{ModelFile, mismatch};
 use prony_types::{
-    BackendName, LayersRecord, ModelInfo, ModelSource, PlacementRecord, Precision, ProviderSpec, RuntimeName,
+    ArtifactSpec, BackendName, LayersRecord, ModelInfo, ModelSource, PlacementRecord, Precision, ProviderSpec,
+    RuntimeName,
 };
 
 pub use buffer::Buffer;
@@ -88,6 +89,22 @@ pub fn needs(name: BackendName) -> Option<(RuntimeName, Option<&'static str>)> {
         BackendName::Tensorrt => Some((RuntimeName::Nvinfer, None)),
         BackendName::Trtexec => Some((RuntimeName::Trtexec, None)),
     }
+}
+
+/// Opens what was built from a model, if it still has the hash that was promised. Hashing takes a while and is no part of
+/// loading, so it is done beforehand, as it is for a model's own file; the bytes are read again when they are needed.
+pub fn open_artifact(artifact: &ArtifactSpec) -> Result<ModelFile, BackendError> {
+    let refuse = |reason: String| BackendError::Load { backend: BackendName::Tensorrt.name(), reason };
+    let mut file = ModelFile::read(&artifact.path).map_err(|e| refuse(e.to_string()))?;
+    if file.sha256 != artifact.sha256 {
+        let (path, found) = (artifact.path.display(), &file.sha256);
+        return Err(refuse(format!(
+            "{path} is not the engine that was built: its hash is {found}, not {}; build it again",
+            artifact.sha256
+        )));
+    }
+    file.forget_bytes_on_disk();
+    Ok(file)
 }
 
 /// Reads the model that a plan points at.

@@ -32,7 +32,12 @@ impl Backend for Openvino {
             Precision::Tf32 | Precision::Fp8 | Precision::Nvfp4 => {
                 Err(format!("openvino has no {precision} arithmetic; it executes fp32, fp16, bf16 and int8"))
             }
-            _ => as_it_is(NAME, precision, model),
+            _ => match precision_of(model) {
+                narrow @ (Precision::Fp8 | Precision::Nvfp4) => {
+                    Err(format!("openvino has no {narrow} arithmetic, and the file is {narrow}"))
+                }
+                _ => as_it_is(NAME, precision, model),
+            },
         }
     }
 
@@ -190,7 +195,7 @@ mod tests {
         }
         assert!(supports(Precision::Int8, &single).unwrap_err().contains("int8 artifact"));
         assert!(supports(Precision::Tf32, &single).unwrap_err().contains("no tf32"));
-        let quantised = model(DType::F32, &["Conv", "DequantizeLinear"]);
+        let quantised = crate::precision::tests::quantised(Precision::Int8);
         assert_eq!(supports(Precision::Int8, &quantised), Ok(()));
         assert!(supports(Precision::Bf16, &quantised).is_err());
         assert!(supports(Precision::Fp32, &model(DType::F16, &["Conv"])).is_err());

@@ -2,16 +2,14 @@
 
 use prony_types::{DType, ModelFormat, ModelInfo, Precision};
 
-/// The precision that a file brings: `int8` where it quantises, else by the type of its weights. What an engine computes
-/// in is known once it was opened.
+/// The precision that a file brings: that of its quantisers where it has some, else by the type of its weights. What an
+/// engine computes in is known once it was opened.
 pub fn precision_of(model: &ModelInfo) -> Precision {
     if model.format == ModelFormat::Engine {
         return Precision::Native;
     }
-    let quantises =
-        |op: &String| matches!(op.as_str(), "QuantizeLinear" | "DequantizeLinear") || op.starts_with("QLinear");
-    if model.operators.iter().any(quantises) {
-        return Precision::Int8;
+    if let Some(quantised) = model.quantised {
+        return quantised;
     }
     match model.weights {
         Some(DType::F16) => Precision::Fp16,
@@ -54,9 +52,16 @@ pub(crate) mod tests {
             metadata: Default::default(),
             opset: None,
             operators: operators.iter().map(|op| (*op).to_owned()).collect(),
+            quantised: None,
             weights,
             parameters: 0,
         }
+    }
+
+    /// A file with fp32 weights behind quantisers.
+    pub(crate) fn quantised(to: Precision) -> ModelInfo {
+        let operators = ["Conv", "DequantizeLinear", "QuantizeLinear"];
+        ModelInfo { quantised: Some(to), ..model(Some(DType::F32), &operators) }
     }
 
     #[test]
@@ -64,7 +69,9 @@ pub(crate) mod tests {
         assert_eq!(precision_of(&model(Some(DType::F32), &["Conv"])), Precision::Fp32);
         assert_eq!(precision_of(&model(Some(DType::F16), &["Conv"])), Precision::Fp16);
         // Weights of a Q/DQ graph are often kept in fp32 behind their quantisers.
-        assert_eq!(precision_of(&model(Some(DType::F32), &["Conv", "QuantizeLinear"])), Precision::Int8);
+        for precision in [Precision::Int8, Precision::Fp8, Precision::Nvfp4] {
+            assert_eq!(precision_of(&quantised(precision)), precision);
+        }
         assert_eq!(precision_of(&model(None, &["Relu"])), Precision::Fp32);
     }
 
@@ -86,5 +93,9 @@ pub(crate) mod tests {
         assert!(as_it_is("ort-cpu", Precision::Fp32, &half).unwrap_err().contains("--precision fp16"));
         let single = model(Some(DType::F32), &["Conv"]);
         assert!(as_it_is("ort-cpu", Precision::Int8, &single).unwrap_err().contains("the int8 artifact"));
+        let narrow = quantised(Precision::Fp8);
+        assert_eq!(as_it_is("ort-cpu", Precision::Fp8, &narrow), Ok(()));
+        let refusal = as_it_is("ort-cpu", Precision::Int8, &narrow).unwrap_err();
+        assert!(refusal.contains("this one is fp8: it needs the int8 artifact"), "{refusal}");
     }
 }

@@ -29,10 +29,12 @@ impl Backend for Rten {
 
     fn supports(&self, precision: Precision, model: &ModelInfo, _: &ProviderSpec) -> Result<(), String> {
         as_it_is(NAME, precision, model)?;
-        if matches!(precision_of(model), Precision::Fp16 | Precision::Bf16) {
-            return Err("rten executes fp32 and int8 files; fp16 needs ort-cpu or a GPU".into());
+        match precision_of(model) {
+            narrow @ (Precision::Fp16 | Precision::Bf16 | Precision::Fp8 | Precision::Nvfp4) => {
+                Err(format!("rten executes fp32 and int8 files; {narrow} needs ort-cpu or a GPU"))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use half::{bf16, f16};
 use prony_model::ModelFile;
 use prony_types::{
-    ArtifactSpec, BackendRecord, DType, DeviceUse, Dim, Precision, ProviderSpec, RuntimeSpec, TensorInfo, TensorSpec,
-    TensorView,
+    BackendRecord, DType, DeviceUse, Dim, Precision, ProviderSpec, RuntimeSpec, TensorInfo, TensorSpec, TensorView,
 };
 
 use crate::BackendError;
@@ -32,8 +31,8 @@ pub struct SessionSpec<'a> {
     pub runtime: Option<RuntimeSpec>,
     /// What the provider is told.
     pub provider: ProviderSpec,
-    /// What really runs, where that is not the model's own file.
-    pub artifact: Option<ArtifactSpec>,
+    /// What really runs, where that is not the model's own file; see [`crate::open_artifact`].
+    pub artifact: Option<ModelFile>,
     /// Shapes of inputs by name, where the caller decided them.
     pub shapes: Vec<(String, Vec<usize>)>,
     /// Where files may be written that are gone afterwards; the system's folder for such where there is none.

@@ -123,7 +123,7 @@ mod tests {
     use prony_types::DType;
 
     use super::*;
-    use crate::precision::tests::model;
+    use crate::precision::tests::{model, quantised};
 
     fn answer(precision: Precision, model: &ModelInfo) -> Result<(), String> {
         supports(BackendName::Tensorrt, precision, model)
@@ -143,9 +143,14 @@ mod tests {
         assert_eq!(answer(Precision::Native, &half), Ok(()));
         let refusal = answer(Precision::Int8, &half).unwrap_err();
         assert!(refusal.contains("the file is fp16") && refusal.contains("give the fp32 model"), "{refusal}");
-        let quantised = model(Some(DType::F32), &["Conv", "QuantizeLinear", "DequantizeLinear"]);
-        assert_eq!(answer(Precision::Int8, &quantised), Ok(()));
-        assert!(answer(Precision::Fp32, &quantised).is_err());
+        for own in [Precision::Int8, Precision::Fp8, Precision::Nvfp4] {
+            let file = quantised(own);
+            assert_eq!(answer(own, &file), Ok(()));
+            for other in Precision::ALL.iter().filter(|&&other| other != own && other != Precision::Native) {
+                let refusal = answer(*other, &file).unwrap_err();
+                assert!(refusal.starts_with(&format!("the file is {own}, ")), "{refusal}");
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! report and no terminal.
 
 mod channel;
+mod child;
 mod clock;
 mod consistency;
 mod evaluate;
@@ -17,6 +18,7 @@ pub mod tensors;
 mod trtexec;
 mod worker;
 
+pub use child::{CHILD_VERB, run_child};
 pub use clock::now_ns;
 pub use evaluate::scene_kind;
 pub use outputs::boxes_of;

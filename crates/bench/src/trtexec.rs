@@ -5,15 +5,17 @@ mod output;
 mod program;
 mod times;
 
-use prony_backend::ModelFile;
+use prony_backend::{discovery, mismatch, open_artifact};
 use prony_types::{
-    BackendRecord, CellSpec, Command, DType, EventKind, FailureKind, MeasureJob, ModelInfo, Phase, Sample, TensorSpec,
+    BackendRecord, CellSpec, Command, DType, DiscoverJob, EngineIdentity, EventKind, FailureKind, MeasureJob,
+    ModelInfo, Phase, RuntimeName, Sample, TensorSpec, WORKER_PROTOCOL,
 };
 
 use self::program::{Asked, EngineArgument, Program, Ran, Watch};
 use self::times::Query;
 use crate::RingWriter;
 use crate::channel::Channel;
+use crate::child::mortal;
 use crate::worker::{Failure, open_as_planned};
 
 /// Warm-up before each round: a new process begins with cold clocks. trtexec's own choice.
@@ -86,10 +88,20 @@ fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<Cel
     model.forget_bytes_on_disk();
     let unsupported = |reason: &str| Failure::new(FailureKind::Unsupported, reason);
     let found = spec.runtime.as_ref().ok_or_else(|| unsupported("trtexec: no program was found"))?;
-    let file = engine_file(spec, &model).ok_or_else(|| unsupported("trtexec: there is no engine for it to time"))?;
-    let engine = EngineArgument::new(&file, &job.folder).map_err(|e| Failure::new(FailureKind::Model, e))?;
-    let mut program = Program::find(&found.library, engine, &job.folder, &ring).map_err(runtime)?;
+    let artifact = spec.artifact.as_ref().map(open_artifact).transpose()?;
+    let file = artifact.as_ref().unwrap_or(&model);
+    let (Some(built), Some(path)) = (&file.engine, &file.path) else {
+        return Err(unsupported("trtexec: there is no engine for it to time"));
+    };
+    let wrong = |reason: String| Failure::new(FailureKind::Model, reason);
+    let engine = EngineArgument::new(path, &job.folder).map_err(wrong)?;
+    let mut program = Program::find(&found.library, mortal, engine, &job.folder, &ring).map_err(runtime)?;
+    let here = here(&program, spec.device);
+    if let Some(difference) = mismatch(&built.identity(), &here).filter(|_| !spec.provider.force_engine) {
+        return Err(wrong(format!("trtexec: {difference}")));
+    }
     program.device = spec.device;
+    program.dla_core = built.sidecar.as_ref().and_then(|sidecar| sidecar.dla_core);
     program.plugins.clone_from(&spec.provider.trt_plugins);
     program.shapes = profile_shapes(spec);
     let first = Asked { warm_up_ms: 0, seconds: 0.0, queries: Some(1) };
@@ -119,10 +131,19 @@ fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<Cel
     Ok(cell)
 }
 
-/// The engine that was made for the cell, or the model's own.
-fn engine_file(spec: &CellSpec, model: &ModelFile) -> Option<std::path::PathBuf> {
-    let made = spec.artifact.as_ref().map(|artifact| artifact.path.clone());
-    made.or_else(|| model.engine.as_ref().and(model.path.clone()))
+/// Where the engine is run: trtexec's TensorRT, and the GPU as far as the driver tells of it. No context is made for that,
+/// which would take memory beside the program's own.
+fn here(program: &Program, device: u32) -> EngineIdentity {
+    let job = DiscoverJob { protocol: WORKER_PROTOCOL, name: RuntimeName::Cuda, path: "libcuda.so.1".into() };
+    let gpus = discovery::answer(&job).map(|answer| answer.gpus).unwrap_or_default();
+    let gpu = usize::try_from(device).ok().and_then(|device| gpus.into_iter().nth(device));
+    let mut here = EngineIdentity { tensorrt: program.version.to_string(), ..EngineIdentity::default() };
+    if let Some(gpu) = gpu {
+        here.compute_capability = gpu.compute.unwrap_or_default();
+        here.sm_count = gpu.sms.unwrap_or_default();
+        here.gpu = gpu.name;
+    }
+    here
 }
 
 /// Shapes of an engine that was built for several: those that the cell asks for.

@@ -150,6 +150,7 @@ fn same_protocol(protocol: u32) -> Result<(), Failure> {
 struct Loaded {
     cell: Cell,
     model: ModelFile,
+    artifact: Option<ModelFile>,
     threads: u32,
 }
 
@@ -266,11 +267,11 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
 /// Where the nodes run, what layers compute in and whether a fresh session says the same, found in sessions of their own
 /// after the timed one was given up.
 fn placed(job: &MeasureJob, loaded: Loaded, witness: &Witness) -> (Vec<EventKind>, Vec<ConsistencyCheck>) {
-    let Loaded { cell, model, threads } = loaded;
+    let Loaded { cell, model, artifact, threads } = loaded;
     drop(cell);
     let mut fill = |session: &mut dyn Session| witness.fill(session);
     let scratch = Some(job.folder.clone());
-    let spec = SessionSpec { slots: 1, scratch, ..session_spec(&job.cell, &model, threads) };
+    let spec = SessionSpec { slots: 1, scratch, ..session_spec(&job.cell, &model, artifact, threads) };
     let backend = backend(job.cell.backend);
     let mut found = Vec::new();
     match backend.placement(&spec, &mut fill) {
@@ -290,7 +291,12 @@ fn input_failure(message: String) -> Failure {
     Failure::new(FailureKind::Input, message)
 }
 
-fn session_spec<'a>(cell: &CellSpec, model: &'a ModelFile, threads: u32) -> SessionSpec<'a> {
+fn session_spec<'a>(
+    cell: &CellSpec,
+    model: &'a ModelFile,
+    artifact: Option<ModelFile>,
+    threads: u32,
+) -> SessionSpec<'a> {
     SessionSpec {
         precision: cell.precision,
         batch: cell.batch,
@@ -300,12 +306,12 @@ fn session_spec<'a>(cell: &CellSpec, model: &'a ModelFile, threads: u32) -> Sess
         slots: THROUGHPUT_SLOTS,
         runtime: cell.runtime.clone(),
         provider: cell.provider.clone(),
-        artifact: cell.artifact.clone(),
+        artifact,
         ..SessionSpec::new(model)
     }
 }
 
-/// Opens the model and makes a session, in the time that is reported as `load_ms`.
+/// Opens the model and makes a session. Files are hashed before: `load_ms` is of the session alone.
 fn load(
     channel: &mut Channel,
     job: &MeasureJob,
@@ -322,8 +328,10 @@ fn load(
     let mut model = open_as_planned(&spec.model)?;
     // A backend reads the file by itself; a second copy in memory would be counted as the model's.
     model.forget_bytes_on_disk();
+    let artifact = spec.artifact.as_ref().map(prony_backend::open_artifact).transpose()?;
+    let asked = session_spec(spec, &model, artifact.clone(), threads);
     let begun = now_ns();
-    let mut session = backend(spec.backend).open(&session_spec(spec, &model, threads))?;
+    let mut session = backend(spec.backend).open(&asked)?;
     let load_ms = (now_ns() - begun) as f64 / 1e6;
     if let Some(fault) = job.fault {
         session = Box::new(FaultySession::new(session, fault));
@@ -341,7 +349,7 @@ fn load(
     })?;
     let (pipeline, feed) = pipeline(job, frames_of, &*session)?;
     let cell = Cell::new(session, pipeline, feed, spec.batch as usize, ring);
-    Ok(Loaded { cell, model, threads })
+    Ok(Loaded { cell, model, artifact, threads })
 }
 
 fn pipeline(job: &MeasureJob, frames_of: &ModelSource, session: &dyn Session) -> Result<(Pipeline, Feed), Failure> {

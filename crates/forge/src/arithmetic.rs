@@ -70,10 +70,10 @@ fn narrow_float(asked: Precision, at: Situation) -> Result<Arithmetic, ForgeErro
     if at.version < since {
         return unsupported(format!("{asked} needs TensorRT {since} and this is {}", at.version));
     }
-    if at.brings != Precision::Int8 {
+    if at.brings != asked {
         return unsupported(format!(
-            "{asked} must be in the graph as Q/DQ nodes of that type, and this file is {}; quantise it with NVIDIA's \
-             ModelOpt and give that ONNX",
+            "{asked} must be in the graph as Q/DQ nodes of that type, and this file is {}; quantise it to {asked} with \
+             NVIDIA's ModelOpt and give that ONNX",
             at.brings
         ));
     }
@@ -210,16 +210,33 @@ mod tests {
 
     #[test]
     fn narrow_floats_are_tried_where_version_gpu_and_graph_have_them() {
-        use Precision::{Fp8, Fp32, Int8, Nvfp4};
-        let ada = |version| Situation { compute: (8, 9), ..at(version, Int8) };
+        use Precision::{Fp8, Fp32, Nvfp4};
+        let ada = |version| Situation { compute: (8, 9), ..at(version, Fp8) };
         assert!(arithmetic(Fp8, ada("10.3.0")).unwrap().strongly_typed);
         assert_eq!(refused(Fp8, ada("8.6.0")), "fp8 needs TensorRT 10.0.0 and this is 8.6.0");
         assert!(refused(Fp8, at("10.3.0", Fp32)).contains("must be in the graph as Q/DQ nodes"));
-        let orin = Situation { compute: (8, 7), ..at("10.3.0", Int8) };
+        let orin = Situation { compute: (8, 7), ..at("10.3.0", Fp8) };
         assert_eq!(refused(Fp8, orin), "fp8 needs a GPU of compute capability 8.9 and this one has 8.7");
-        assert!(refused(Nvfp4, at("10.8.0", Int8)).contains("compute capability 10.0"));
-        let blackwell = |version| Situation { compute: (10, 0), ..at(version, Int8) };
+        assert!(refused(Nvfp4, at("10.8.0", Nvfp4)).contains("compute capability 10.0"));
+        let blackwell = |version| Situation { compute: (10, 0), ..at(version, Nvfp4) };
         assert!(refused(Nvfp4, blackwell("10.7.0")).starts_with("nvfp4 needs TensorRT 10.8.0"));
         assert!(arithmetic(Nvfp4, blackwell("10.8.0")).unwrap().strongly_typed);
+        assert!(arithmetic(Precision::Native, blackwell("10.8.0")).unwrap().strongly_typed, "as the graph has it");
+    }
+
+    #[test]
+    fn quantisers_of_one_type_make_no_engine_of_another() {
+        use Precision::{Fp8, Int8, Nvfp4};
+        for version in ["10.8.0", "11.1.0"] {
+            let blackwell = |brings| Situation { compute: (10, 0), ..at(version, brings) };
+            for (asked, brings) in [(Fp8, Int8), (Fp8, Nvfp4), (Nvfp4, Int8), (Nvfp4, Fp8)] {
+                let text = refused(asked, blackwell(brings));
+                assert!(text.contains(&format!("this file is {brings}; quantise it to {asked} ")), "{text}");
+            }
+            for brings in [Fp8, Nvfp4] {
+                let text = refused(Int8, blackwell(brings));
+                assert!(text.contains(&format!("file is {brings}")), "{text}");
+            }
+        }
     }
 }

@@ -207,8 +207,8 @@ fn try_build(
     }
     let timings = use_timings(&mut config, timing, &mut notes);
     let engine = builder.build(&network, &config).map_err(|error| with_record(error, &recorder))?;
-    if let Some(timings) = timings {
-        keep_timings(&timings, timing);
+    if let Some((mut timings, earlier)) = timings {
+        keep_timings(&mut config, &mut timings, &earlier, timing);
     }
     Ok(Built { bytes: engine.as_bytes().to_vec(), notes })
 }
@@ -434,18 +434,18 @@ impl Upload for OnGpu {
     }
 }
 
-/// Timings of earlier builds; without them everything is only slower.
-fn use_timings(config: &mut BuilderConfig, path: &Path, notes: &mut Vec<String>) -> Option<TimingCache> {
+/// Timings of earlier builds, and the file that they are from; without them everything is only slower.
+fn use_timings(config: &mut BuilderConfig, path: &Path, notes: &mut Vec<String>) -> Option<(TimingCache, Vec<u8>)> {
     let earlier = fs::read(path).unwrap_or_default();
     let mut attempt = |bytes: &[u8]| {
         let timings = config.timing_cache(bytes)?;
         config.set_timing_cache(&timings, false).map(|()| timings)
     };
     match attempt(&earlier) {
-        Ok(timings) => Some(timings),
+        Ok(timings) => Some((timings, earlier)),
         Err(error) if !earlier.is_empty() => {
             notes.push(format!("the timing cache {} was of no use and begun anew: {error}", path.display()));
-            attempt(&[]).ok()
+            attempt(&[]).ok().map(|timings| (timings, earlier))
         }
         Err(error) => {
             notes.push(format!("built without a timing cache: {error}"));
@@ -454,8 +454,15 @@ fn use_timings(config: &mut BuilderConfig, path: &Path, notes: &mut Vec<String>)
     }
 }
 
-/// Whoever writes last wins: what is lost is timed again.
-fn keep_timings(timings: &TimingCache, path: &Path) {
+/// Writes timings to their file, with what another build added to it meanwhile. Of two that write at the same moment the
+/// last one wins: what is lost is timed again.
+fn keep_timings(config: &mut BuilderConfig, timings: &mut TimingCache, earlier: &[u8], path: &Path) {
+    if let Some(now) = fs::read(path).ok().filter(|now| now != earlier) {
+        let added = config.timing_cache(&now).and_then(|added| timings.combine(&added, false));
+        if let Err(error) = added {
+            tracing::warn!("what another build timed meanwhile is lost: {error}");
+        }
+    }
     let kept = timings.serialize().map_err(|e| e.to_string());
     if let Err(error) = kept.and_then(|bytes| write_atomic(path, bytes.as_bytes()).map_err(|e| e.to_string())) {
         tracing::warn!("the timing cache {} was not written: {error}", path.display());

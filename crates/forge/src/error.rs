@@ -42,6 +42,9 @@ pub enum ForgeError {
     /// The build itself failed.
     #[error("{0}")]
     Build(String),
+    /// The build took too long.
+    #[error("the build was ended after {0} s, the longest that it may take (--build-timeout)")]
+    Timeout(u64),
 }
 
 impl ForgeError {
@@ -52,7 +55,9 @@ impl ForgeError {
             ForgeError::Model(_) => FailureKind::Model,
             ForgeError::Calibration(_) => FailureKind::Input,
             ForgeError::Budget { .. } => FailureKind::Budget,
-            ForgeError::Cache { .. } | ForgeError::Memory(_) | ForgeError::Build(_) => FailureKind::Runtime,
+            ForgeError::Cache { .. } | ForgeError::Memory(_) | ForgeError::Build(_) | ForgeError::Timeout(_) => {
+                FailureKind::Runtime
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod arithmetic;
 mod build;
 mod cache;
 mod calibration;
+mod cgroup;
 mod error;
 mod lock;
 mod memory;

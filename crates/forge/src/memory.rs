@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::cgroup;
+
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
@@ -18,24 +20,39 @@ const DEVICE_COPIES: u64 = 2;
 /// Scratch memory that a builder with no limit was seen to take for vision models.
 const USUAL_WORKSPACE: u64 = GIB;
 
-/// What the kernel says about memory, in bytes.
+/// What the kernel says about memory, in bytes: that of the machine or of a control group, whichever leaves less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meminfo {
     pub(crate) total: u64,
     pub(crate) available: u64,
     pub(crate) swap_free: u64,
+    /// Whether a control group is what limits it.
+    pub(crate) of_cgroup: bool,
 }
 
 impl Meminfo {
-    /// Reads `/proc/meminfo`, or a file that looks like it.
-    pub(crate) fn read(path: &Path) -> Option<Meminfo> {
-        let text = fs::read_to_string(path).ok()?;
+    /// Reads `proc/meminfo` and the control groups under a root.
+    pub(crate) fn read(root: &Path) -> Option<Meminfo> {
+        let machine = Meminfo::of_machine(root)?;
+        Some(match cgroup::tightest(root) {
+            Some(room) if room.left < machine.available => Meminfo {
+                total: room.limit.min(machine.total),
+                available: room.left,
+                swap_free: room.swap_left.unwrap_or(u64::MAX).min(machine.swap_free),
+                of_cgroup: true,
+            },
+            _ => machine,
+        })
+    }
+
+    fn of_machine(root: &Path) -> Option<Meminfo> {
+        let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
         let value = |key: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
             line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
         };
         let (total, available) = (value("MemTotal")?, value("MemAvailable")?);
-        Some(Meminfo { total, available, swap_free: value("SwapFree").unwrap_or(0) })
+        Some(Meminfo { total, available, swap_free: value("SwapFree").unwrap_or(0), of_cgroup: false })
     }
 
     /// Below this the kernel may begin to kill: 5 % of a board's memory, at least 256 MiB, at most 1 GiB.
@@ -73,21 +90,23 @@ pub(crate) enum Alarm {
 /// Looks at the memory again and again while a build is under way.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    meminfo: PathBuf,
+    root: PathBuf,
     warned: bool,
     lowest: Option<u64>,
 }
 
 impl Watch {
-    pub(crate) fn new(meminfo: &Path) -> Watch {
-        let lowest = Meminfo::read(meminfo).map(|memory| memory.available);
-        Watch { meminfo: meminfo.to_owned(), warned: false, lowest }
+    /// Looks under a root, which is `/` or a made-up machine's.
+    pub(crate) fn new(root: &Path) -> Watch {
+        let lowest = Meminfo::read(root).map(|memory| memory.available);
+        Watch { root: root.to_owned(), warned: false, lowest }
     }
 
     pub(crate) fn look(&mut self) -> Option<Alarm> {
-        let memory = Meminfo::read(&self.meminfo)?;
+        let memory = Meminfo::read(&self.root)?;
         self.lowest = Some(self.lowest.unwrap_or(u64::MAX).min(memory.available));
-        let left = format!("{} of {} memory left", size(memory.available), size(memory.total));
+        let whose = if memory.of_cgroup { " in this control group" } else { "" };
+        let left = format!("{} of {} memory left{whose}", size(memory.available), size(memory.total));
         match memory.state() {
             State::Fine => None,
             State::Low if self.warned => None,
@@ -187,6 +206,7 @@ pub(crate) fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroup::tests::tree;
 
     fn meminfo(total: u64, available: u64, swap: u64) -> String {
         let line = |key: &str, mib: u64| format!("{key}:  {} kB\n", mib << 10);
@@ -195,21 +215,42 @@ mod tests {
 
     #[test]
     fn the_kernel_s_words_are_read() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), meminfo(8000, 900, 0)).unwrap();
-        let read = Meminfo::read(file.path()).unwrap();
-        assert_eq!(read, Meminfo { total: 8000 * MIB, available: 900 * MIB, swap_free: 0 });
+        let root = tree(&[("proc/meminfo", &meminfo(8000, 900, 0))]);
+        let read = Meminfo::read(root.path()).unwrap();
+        assert_eq!(read, Meminfo { total: 8000 * MIB, available: 900 * MIB, swap_free: 0, of_cgroup: false });
         assert_eq!(Meminfo::read(Path::new("/no/such")), None);
-        assert!(Meminfo::read(Path::new("/proc/meminfo")).unwrap().available > 0);
+        assert!(Meminfo::read(Path::new("/")).unwrap().available > 0);
         assert!(host_peak().unwrap() > MIB);
     }
 
     #[test]
+    fn a_container_that_leaves_less_than_the_machine_counts() {
+        let limits = |max: u64| {
+            tree(&[
+                ("proc/meminfo", &meminfo(8000, 4000, 6000)),
+                ("proc/self/cgroup", "0::/"),
+                ("sys/fs/cgroup/memory.max", &(max * MIB).to_string()),
+                ("sys/fs/cgroup/memory.current", &(900 * MIB).to_string()),
+                ("sys/fs/cgroup/memory.swap.max", "0"),
+                ("sys/fs/cgroup/memory.swap.current", "0"),
+            ])
+        };
+        let roomy = limits(6000);
+        assert!(!Meminfo::read(roomy.path()).unwrap().of_cgroup, "5100 MiB are left there, 4000 on the machine");
+        let tight = limits(1000);
+        let Some(Alarm::Abort(text)) = Watch::new(tight.path()).look() else { panic!("no end") };
+        assert!(
+            text.contains("100 MiB of 1000 MiB memory left in this control group, 0 MiB of swap; use --low-memory"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn the_watch_warns_once_and_then_stops_the_build() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let mut watch = Watch::new(file.path());
+        let root = tree(&[("proc/meminfo", "")]);
+        let mut watch = Watch::new(root.path());
         let mut look = |available, swap| {
-            fs::write(file.path(), meminfo(8000, available, swap)).unwrap();
+            fs::write(root.path().join("proc/meminfo"), meminfo(8000, available, swap)).unwrap();
             watch.look()
         };
         assert_eq!(look(4000, 0), None);
@@ -227,10 +268,10 @@ mod tests {
 
     #[test]
     fn a_big_machine_keeps_no_more_than_a_gibibyte_back() {
-        let big = |available| Meminfo { total: 2000 * GIB, available, swap_free: 0 };
+        let big = |available| Meminfo { total: 2000 * GIB, available, swap_free: 0, of_cgroup: false };
         assert_eq!(big(50 * GIB).state(), State::Fine);
         assert_eq!(big(GIB - 1).state(), State::Critical);
-        let small = |available| Meminfo { total: 2 * GIB, available, swap_free: 0 };
+        let small = |available| Meminfo { total: 2 * GIB, available, swap_free: 0, of_cgroup: false };
         assert_eq!(small(255 * MIB).state(), State::Critical);
     }
 
@@ -247,7 +288,7 @@ mod tests {
 
     #[test]
     fn there_is_advice_only_where_there_is_no_room() {
-        let host = |available| Some(Meminfo { total: 8 * GIB, available, swap_free: 0 });
+        let host = |available| Some(Meminfo { total: 8 * GIB, available, swap_free: 0, of_cgroup: false });
         assert_eq!(PLAN.advice(host(6 * GIB), Some(4 * GIB), false), [""; 0]);
         assert_eq!(PLAN.advice(None, None, false), [""; 0]);
         let tight = PLAN.advice(host(GIB), Some(512 * MIB), false);

@@ -37,10 +37,10 @@ const TELL: Duration = Duration::from_secs(1);
 /// How long a build that was asked to end may take before it is left to die with the process.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where the kernel speaks of memory. Debug builds can be told of another machine's, so that a test can be short of it.
-fn meminfo() -> PathBuf {
-    let told = if cfg!(debug_assertions) { std::env::var_os("PRONY_TEST_MEMINFO") } else { None };
-    told.map_or_else(|| "/proc/meminfo".into(), PathBuf::from)
+/// Where the kernel speaks of memory. Debug builds can be told of another machine, so that a test can be short of it.
+fn memory_root() -> PathBuf {
+    let told = if cfg!(debug_assertions) { std::env::var_os("PRONY_TEST_MEMORY_ROOT") } else { None };
+    told.map_or_else(|| "/".into(), PathBuf::from)
 }
 
 /// The artifact, and what should be known about it.
@@ -100,6 +100,7 @@ pub fn prepare(
         float_tail: (!float.is_empty()).then_some(float.len()),
         identity: identity(&library, &gpu, &job.engine),
         plugins: plugin_hashes(&job.plugins)?,
+        gpu_mem_limit_bytes: job.gpu_mem_limit_bytes,
     };
     let cache = Cache::at(&job.cache);
     let origin = Origin { model: &job.model.name, onnx_bytes, prony: env!("CARGO_PKG_VERSION") };
@@ -119,12 +120,14 @@ pub fn prepare(
         let tools = Tools { library: library.clone(), driver, gpu: gpu.clone(), budget, learning, phases };
         let order = order(job, model, &recipe, arithmetic, float, &cache)?;
         let plan = plan(&recipe.engine, onnx_bytes);
-        let advice = plan.advice(Meminfo::read(&meminfo()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
+        let advice =
+            plan.advice(Meminfo::read(&memory_root()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
-        let made = supervise(order, &tools, expected, &mut tell, beat, &advice)?;
+        let made = supervise(order, &tools, job.timeout_s, expected, &mut tell, beat, &advice)?;
         // Of this build alone: whoever takes the engine from the cache needs no memory for it.
         notes.extend(advice);
+        notes.extend(tools.budget.nearly_spent().map(|words| format!("the build: {words}")));
         Ok(made)
     })?;
     notes.extend(kept.sidecar.notes.iter().cloned());
@@ -248,6 +251,7 @@ fn fit(info: &ModelInfo, inputs: &[TensorSpec]) -> Fit {
 fn supervise(
     order: Order,
     tools: &Tools,
+    timeout_s: u64,
     expected_s: Option<f64>,
     on_progress: &mut dyn FnMut(BuildProgress),
     beat: &dyn Fn(),
@@ -265,8 +269,8 @@ fn supervise(
         .name("forge".into())
         .spawn(move || drop(sender.send(build(order, &in_thread))))
         .map_err(|e| ForgeError::Build(format!("cannot start a thread: {e}")))?;
-    let mut watch = Watch::new(&meminfo());
-    let mut stopping: Option<(Instant, String)> = None;
+    let mut watch = Watch::new(&memory_root());
+    let mut stopping: Option<(Instant, ForgeError)> = None;
     let mut told: Option<Instant> = None;
     let outcome = loop {
         match receiver.recv_timeout(TICK) {
@@ -282,15 +286,18 @@ fn supervise(
             }
             Some(Alarm::Abort(text)) if stopping.is_none() => {
                 tools.phases.stop();
-                stopping = Some((Instant::now(), text));
+                stopping = Some((Instant::now(), ForgeError::Memory(text)));
             }
             _ => {}
         }
-        if let Some((since, text)) = &stopping
-            // TensorRT 8 has nobody to ask, and every moment counts.
-            && (tools.library.family() == Family::V8 || since.elapsed() > GRACE)
-        {
-            return Err(ForgeError::Memory(text.clone()));
+        if stopping.is_none() && begun.elapsed() > Duration::from_secs(timeout_s) {
+            tools.phases.stop();
+            stopping = Some((Instant::now(), ForgeError::Timeout(timeout_s)));
+        }
+        // TensorRT 8 has nobody to ask, and where memory is short every moment counts.
+        let patience = if tools.library.family() == Family::V8 { Duration::ZERO } else { GRACE };
+        if let Some((_, error)) = stopping.take_if(|(since, _)| since.elapsed() >= patience) {
+            return Err(error);
         }
         if told.is_none_or(|then| then.elapsed() >= TELL) {
             told = Some(Instant::now());
@@ -298,7 +305,7 @@ fn supervise(
         }
     };
     let Built { bytes, notes } = match (outcome, stopping) {
-        (Err(_), Some((_, text))) => return Err(ForgeError::Memory(text)),
+        (Err(_), Some((_, error))) => return Err(error),
         (outcome, _) => outcome?,
     };
     Ok(Made {

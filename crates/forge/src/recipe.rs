@@ -35,6 +35,9 @@ pub struct Recipe {
     /// Plugin libraries, by file name, with their SHA-256.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugins: BTreeMap<String, String>,
+    /// Most device memory that the build may take: kernels that need more are not chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_mem_limit_bytes: Option<u64>,
 }
 
 impl Recipe {
@@ -129,6 +132,7 @@ fn title(path: &str) -> String {
         "gpu" => "GPU".into(),
         "compute_capability" => "compute capability".into(),
         "sm_count" => "SM count".into(),
+        "gpu_mem_limit_bytes" => "GPU memory limit".into(),
         other => {
             let other = other.strip_prefix("engine.").unwrap_or(other);
             other.replacen("plugins.", "plugin ", 1).replacen("weights.", "weights ", 1).replace('_', " ")
@@ -160,6 +164,7 @@ pub(crate) mod tests {
                 hardware_compatible: false,
             },
             plugins: BTreeMap::new(),
+            gpu_mem_limit_bytes: None,
         }
     }
 
@@ -200,6 +205,7 @@ pub(crate) mod tests {
             (|r| r.identity.gpu = "NVIDIA H100".into(), "GPU NVIDIA H200 -> NVIDIA H100"),
             (|r| r.identity.compute_capability = "8.9".into(), "compute capability 9.0 -> 8.9"),
             (|r| r.identity.sm_count = 114, "SM count 132 -> 114"),
+            (|r| r.gpu_mem_limit_bytes = Some(1024), "GPU memory limit none -> 1024"),
             (|r| drop(r.weights.insert("m.data".into(), "ab".into())), "weights m.data none -> ab"),
             (|r| drop(r.plugins.insert("libmine.so".into(), "abc".into())), "plugin libmine.so none -> abc"),
         ];

@@ -25,6 +25,7 @@ fn recipe() -> Recipe {
         float_tail: None,
         identity,
         plugins: BTreeMap::new(),
+        gpu_mem_limit_bytes: None,
     }
 }
 

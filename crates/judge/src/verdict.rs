@@ -252,6 +252,8 @@ fn layers(evidence: &Evidence<'_>, findings: &mut Findings) {
 fn memory(memory: Option<&MemoryRecord>, findings: &mut Findings) {
     let violations = memory.map(|memory| memory.violations.as_slice()).unwrap_or_default();
     findings.extend(violations.iter().map(|violation| (Verdict::OverBudget, violation.clone())));
+    let warning = memory.and_then(|memory| memory.warning.clone());
+    findings.extend(warning.map(|warning| (Verdict::Valid, warning)));
 }
 
 fn throttling(readings: &[Telemetry], findings: &mut Findings) {

@@ -434,3 +434,12 @@ fn what_was_only_scored_is_not_blamed_for_its_samples() {
     let (verdict, reasons) = judge(&untimed);
     assert_eq!(verdict, Verdict::Valid, "{reasons:?}");
 }
+
+#[test]
+fn a_memory_limit_that_was_nearly_reached_is_a_note() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let memory = MemoryRecord { warning: Some("3.9 MiB of 4 MiB".into()), ..MemoryRecord::default() };
+    let (verdict, reasons) = judge(&Evidence { memory: Some(&memory), ..evidence(&stats, &telemetry) });
+    assert_eq!((verdict, reasons.as_slice()), (Verdict::Valid, &["note: 3.9 MiB of 4 MiB".to_owned()][..]));
+    assert!(is_note(&reasons[0]));
+}

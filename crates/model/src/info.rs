@@ -8,6 +8,7 @@ use prost::bytes::Bytes;
 
 use crate::literal::{self, Literal};
 use crate::onnx::{GraphProto, ModelProto, StringEntry, ValueInfo, dimension, dtype};
+use crate::quantisation::quantised;
 
 /// Reads the facts of a file, or says why it is no ONNX model.
 pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
@@ -36,6 +37,7 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
         metadata: metadata(&model.metadata_props),
         opset: opset.map(|set| set.version),
         operators: operators.into_iter().collect(),
+        quantised: quantised(graph),
         weights,
         parameters,
     })

@@ -8,6 +8,7 @@ mod file;
 mod graph;
 mod info;
 mod literal;
+mod quantisation;
 mod sidecar;
 mod tail;
 

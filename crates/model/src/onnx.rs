@@ -210,8 +210,20 @@ pub mod dtype {
 
     /// 32-bit float.
     pub const FLOAT: i32 = 1;
+    /// 32-bit integer.
+    pub const INT32: i32 = 6;
     /// 64-bit integer.
     pub const INT64: i32 = 7;
+    /// 8-bit float of 4 bits exponent, as NVIDIA has it.
+    pub const FLOAT8E4M3FN: i32 = 17;
+    /// The same without a negative zero.
+    pub const FLOAT8E4M3FNUZ: i32 = 18;
+    /// 8-bit float of 5 bits exponent.
+    pub const FLOAT8E5M2: i32 = 19;
+    /// The same without a negative zero.
+    pub const FLOAT8E5M2FNUZ: i32 = 20;
+    /// 4-bit float.
+    pub const FLOAT4E2M1: i32 = 23;
 
     /// The element type behind a number.
     pub fn from_number(n: i32) -> DType {

@@ -21,6 +21,8 @@ pub struct Sidecar {
     pub engine_sha256: Option<String>,
     /// Where the engine was built.
     pub identity: EngineIdentity,
+    /// The deep-learning accelerator that it was built for.
+    pub dla_core: Option<u32>,
     /// All of it.
     pub facts: Map<String, Value>,
 }
@@ -56,7 +58,9 @@ impl Sidecar {
             None => return Err(wrong(&path, format!("it does not say that it is {ENGINE_SCHEMA}"))),
         }
         let engine_sha256 = facts.get("engine_sha256").and_then(Value::as_str).map(str::to_owned);
-        Ok(Sidecar { engine_sha256, identity: identity(&facts), facts, path })
+        let dla_core = facts.get("engine").and_then(|engine| engine.get("dla_core")?.as_u64());
+        let dla_core = dla_core.and_then(|core| u32::try_from(core).ok());
+        Ok(Sidecar { engine_sha256, identity: identity(&facts), dla_core, facts, path })
     }
 
     /// Whether it describes these very bytes.

@@ -36,15 +36,6 @@ impl Inspector {
         self.read("the engine's information", text, since)
     }
 
-    /// One layer, as JSON.
-    pub fn layer_json(&self, layer: i32) -> Result<String, Error> {
-        let format = layer_information_format::JSON.number(self.object.version())?;
-        let since = self.object.now();
-        // SAFETY: plain numbers; TensorRT checks the index.
-        let text = unsafe { try_call!(self.object, inspector::GET_LAYER_INFORMATION, layer, format) };
-        self.read(&format!("the information of layer {layer}"), text, since)
-    }
-
     fn read(&self, what: &str, text: Str, since: crate::object::Moment) -> Result<String, Error> {
         // SAFETY: null, or a text that stays until the inspector's next method.
         unsafe { copied(what, text)? }.ok_or_else(|| self.object.refused(what, since))

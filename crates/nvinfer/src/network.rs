@@ -41,23 +41,6 @@ impl Network {
         unsafe { call!(self.object, network::GET_NB_LAYERS) }
     }
 
-    /// Gives an input or output another type; 8.x and 10.x.
-    pub fn set_io_dtype(&self, name: &str, dtype: DataType) -> Result<(), Error> {
-        let number = dtype.number(self.object.version())?;
-        for input in [true, false] {
-            for index in 0..self.count(input) {
-                let tensor = self.tensor(input, index)?;
-                if read(&tensor, input)?.name == name {
-                    // SAFETY: a plain number.
-                    unsafe { try_call!(tensor, tensor::SET_TYPE, number) };
-                    return Ok(());
-                }
-            }
-        }
-        let reason = "the network has no input or output of this name".to_owned();
-        Err(Error::Text { what: format!("tensor '{name}'"), reason })
-    }
-
     fn count(&self, inputs: bool) -> i32 {
         // SAFETY: no arguments.
         unsafe {

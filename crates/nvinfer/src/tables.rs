@@ -252,7 +252,6 @@ methods! {
     }
     inspector "VEngineInspector" {
         Method SET_EXECUTION_CONTEXT: "setExecutionContext" fn(Ptr) -> bool [2 @ (2, 1), 3, 3];
-        Method GET_LAYER_INFORMATION: "getLayerInformation" fn(i32, i32) -> Str [4 @ (2, 1), 5, 5];
         Method GET_ENGINE_INFORMATION: "getEngineInformation" fn(i32) -> Str [5 @ (2, 1), 6, 6];
     }
     builder "VBuilder" {
@@ -301,7 +300,6 @@ methods! {
         Everywhere GET_NAME: "getName" fn() -> Str [3, 3, 3];
         Method GET_DIMENSIONS_8: "getDimensions" fn() -> Dims32 [5, -, -];
         Method GET_DIMENSIONS: "getDimensions" fn() -> Dims64 [-, 5, 5];
-        Method SET_TYPE: "setType" fn(i32) [6, 6, -];
         Everywhere GET_TYPE: "getType" fn() -> i32 [7, 7, 6];
         Everywhere GET_LOCATION: "getLocation" fn() -> i32 [13, 13, 11];
         Everywhere GET_ALLOWED_FORMATS: "getAllowedFormats" fn() -> u32 [20, 20, 14];

@@ -8,7 +8,7 @@ use clap::Args;
 use prony_types::{CalibrationMethod, CalibrationSpec, EngineSpec, Precision, ProfileShape, SourceSpec, TacticSources};
 use serde::{Deserialize, Deserializer};
 
-use crate::options::Size;
+use crate::options::{Seconds, Size};
 
 /// Frames that ranges are found on, unless told otherwise: more change little, and each costs time.
 const CALIBRATION_FRAMES: u32 = 128;
@@ -61,6 +61,10 @@ pub(crate) struct EngineArgs {
     #[arg(long, help_heading = "Engine")]
     pub(crate) low_memory: bool,
 
+    /// End a build that takes longer than this [default: 60m]
+    #[arg(long, value_name = "TIME", help_heading = "Engine")]
+    pub(crate) build_timeout: Option<Seconds>,
+
     /// A plugin library of your own; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
     pub(crate) plugin: Vec<PathBuf>,
@@ -111,6 +115,7 @@ impl EngineArgs {
             refit: self.refit || file.refit,
             sparse: self.sparse || file.sparse,
             low_memory: self.low_memory || file.low_memory,
+            build_timeout: self.build_timeout.or(file.build_timeout),
             plugin: several(self.plugin, file.plugin),
             calibration: self.calibration.or(file.calibration),
             calibration_frames: self.calibration_frames.or(file.calibration_frames),
@@ -123,6 +128,7 @@ impl EngineArgs {
     pub(crate) fn is_default(&self) -> bool {
         let EngineSpec { precision, .. } = EngineSpec::new(Precision::Int8);
         self.plugin.is_empty()
+            && self.build_timeout.is_none()
             && !self.says_calibration()
             && self.spec(precision, false).is_ok_and(|spec| spec == EngineSpec::new(precision))
     }
@@ -143,6 +149,9 @@ impl EngineArgs {
         );
         if let Some(level) = self.opt_level {
             ensure!(level <= 5, "--opt-level {level} must lie between 0 and 5");
+        }
+        if let Some(limit) = self.build_timeout {
+            ensure!(limit.0 >= 1.0, "--build-timeout {} s must be at least 1 s", limit.0);
         }
         for plugin in &self.plugin {
             ensure!(plugin.is_file(), "--plugin {} is not a file", plugin.display());
@@ -172,6 +181,11 @@ impl EngineArgs {
             calibration,
             ..EngineSpec::new(precision)
         })
+    }
+
+    /// Longest time that a build may take, where it was given.
+    pub(crate) fn build_timeout_s(&self) -> Option<u64> {
+        self.build_timeout.map(|limit| limit.0.ceil() as u64)
     }
 
     fn calibration(&self, scenes: bool) -> anyhow::Result<Option<CalibrationSpec>> {
@@ -273,6 +287,9 @@ mod tests {
         assert!(method.check(&[Precision::Fp16, Precision::Int8]).is_ok());
         let plugin = EngineArgs { plugin: vec!["/no/such.so".into()], ..EngineArgs::default() };
         assert_eq!(plugin.check(&[]).unwrap_err().to_string(), "--plugin /no/such.so is not a file");
+        let hasty = EngineArgs { build_timeout: Some(Seconds(0.5)), ..EngineArgs::default() };
+        assert!(!hasty.is_default());
+        assert_eq!(hasty.check(&[]).unwrap_err().to_string(), "--build-timeout 0.5 s must be at least 1 s");
         let photos = EngineArgs { calibration: Some("/no/such".into()), ..EngineArgs::default() };
         assert!(
             photos

@@ -25,8 +25,8 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == run::WORKER_VERB) {
         return finish(command::worker());
     }
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == runtime::PIP_VERB) {
-        return finish(runtime::run_pip(std::env::args_os().skip(2)));
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == prony_bench::CHILD_VERB) {
+        return finish(Err(prony_bench::run_child(std::env::args_os().skip(2)).into()));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -54,9 +54,10 @@ fn main() -> ExitCode {
 
 /// Undoes what an earlier command that died had changed about the machine.
 fn mend_machine() {
-    let Ok(home) = runtime::home::folder(None) else { return };
-    let said = system::undo_leftovers(&home, &system::Places::here());
-    said.into_iter().flatten().for_each(|line| eprintln!("{line}"));
+    for folder in system::state_folders() {
+        let said = system::undo_leftovers(&folder, &system::Places::here());
+        said.into_iter().flatten().for_each(|line| eprintln!("{line}"));
+    }
 }
 
 fn finish(outcome: anyhow::Result<prony_types::ExitCode>) -> ExitCode {

@@ -17,7 +17,6 @@ mod wheel;
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) use self::child::{PIP_VERB, run_pip};
 pub(crate) use self::install::{Order, Outcome, install};
 pub(crate) use self::installed::{Installed, Shelf, State};
 pub(crate) use self::stage::Turn;

@@ -4,12 +4,14 @@
 //! frees when that process dies; the next command then finds a journal that nobody holds, and undoes it.
 
 mod journal;
+mod state;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub(crate) use self::journal::{Journal, undo_leftovers};
+pub(crate) use self::state::{folder as state_folder, folders as state_folders};
 
 /// Where the machine's settings are. Tests have a tree of their own.
 #[derive(Clone, Debug)]
@@ -75,11 +77,11 @@ pub(crate) struct PreparedSystem {
 const FULL_POWER: &str = "0";
 
 impl PreparedSystem {
-    /// Changes what may be changed. What could not be is in the notes.
-    pub(crate) fn begin(home: &Path, places: Places) -> anyhow::Result<PreparedSystem> {
+    /// Changes what may be changed, with a journal in a folder. What could not be is in the notes.
+    pub(crate) fn begin(state: &Path, places: Places) -> anyhow::Result<PreparedSystem> {
         // What an earlier one left behind is put back first, or its changes would be taken for how the machine was.
-        let undone = undo_leftovers(home, &places).unwrap_or_default();
-        let mut journal = Journal::create(home)?;
+        let undone = undo_leftovers(state, &places).unwrap_or_default();
+        let mut journal = Journal::create(state)?;
         let mut notes = Vec::new();
         let mut changed = Vec::new();
         for (path, wanted) in places.settings() {

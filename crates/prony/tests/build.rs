@@ -251,11 +251,37 @@ fn without_tensorrt_it_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let nowhere = dir.path().join("libnvinfer.so.10");
     let library = format!("nvinfer={}", nowhere.display());
-    let output = prony().args(["build", "builtin-rgb", "--library", &library]).output().unwrap();
+    // Quiet, for another test may hold the machine, and that would be said.
+    let output = prony().args(["build", "builtin-rgb", "--quiet", "--library", &library]).output().unwrap();
     expect_code(&output, 1);
     let text = stderr(&output);
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.starts_with("error: tensorrt: "), "{text}");
+    let json = ["build", "builtin-rgb", "--json", "--precision", "fp32,fp16", "--library", &library];
+    let output = prony().args(json).output().unwrap();
+    expect_code(&output, 1);
+    let engines = engines(&output);
+    assert_eq!(engines.len(), 2, "{engines:?}");
+    for (engine, precision) in engines.iter().zip(["fp32", "fp16"]) {
+        assert_eq!((&engine["precision"], &engine["status"]), (&precision.into(), &"skipped".into()));
+        assert!(engine["reason"].as_str().unwrap().starts_with("tensorrt: "), "{engine}");
+    }
+}
+
+#[test]
+fn a_limit_beside_a_workspace_is_part_of_what_is_cached() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let workspace = ["--workspace", "8MB"];
+    let limited = |limit: &'static str| [&workspace[..], &["--gpu-mem-limit", limit]].concat();
+    let free = &site.built(&workspace)[0];
+    let engine = &site.built(&limited("64MB"))[0];
+    assert_eq!(engine["from_cache"], false, "{engine}");
+    assert_eq!(engine["rebuilt_because"], "GPU memory limit none -> 67108864");
+    assert_eq!(sidecar(engine)["gpu_mem_limit_bytes"], 64 << 20);
+    assert_eq!(site.built(&limited("32MB"))[0]["from_cache"], false);
+    assert_eq!(site.built(&limited("64MB"))[0]["from_cache"], true);
+    let again = &site.built(&workspace)[0];
+    assert_eq!((&again["from_cache"], &again["engine"]), (&true.into(), &free["engine"]));
 }
 
 #[test]
@@ -286,15 +312,18 @@ fn a_journal_that_nobody_holds_is_undone_by_the_next_command() {
     let dir = tempfile::tempdir().unwrap();
     let setting = dir.path().join("swappiness");
     fs::write(&setting, "100").unwrap();
-    let home = dir.path().join("home");
-    fs::create_dir(&home).unwrap();
+    let state = dir.path().join("state");
+    fs::create_dir(&state).unwrap();
     let change = serde_json::json!([{ "what": "file", "path": setting, "old": "60", "new": "100" }]);
-    fs::write(home.join("prepare.journal.json"), change.to_string()).unwrap();
-    let output = prony().args(["cache", "list"]).env("PRONY_HOME", &home).output().unwrap();
+    fs::write(state.join("prepare.journal.json"), change.to_string()).unwrap();
+    // Whatever home it is given.
+    let mut command = prony();
+    command.args(["cache", "list", "--home"]).arg(dir.path().join("another"));
+    let output = command.env("PRONY_TEST_STATE", &state).output().unwrap();
     expect_code(&output, 0);
     assert!(stderr(&output).contains("1 of 1 changes undone now"), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
-    assert_eq!(names(&home), [""; 0]);
+    assert_eq!(names(&state), [""; 0]);
 }
 
 /// A build that hangs in TensorRT until it is killed.
@@ -350,9 +379,11 @@ fn a_build_that_would_run_out_of_memory_is_ended_with_advice() {
     for version in ["8.6.1", "10.3.0"] {
         let Some(site) = Site::new(version) else { return };
         site.standin.set("build", "hang");
-        let memory = site.path("meminfo");
-        fs::write(&memory, "MemTotal: 8000000 kB\nMemAvailable: 200000 kB\nSwapFree: 1000 kB\n").unwrap();
-        let output = site.build(&[]).env("PRONY_TEST_MEMINFO", &memory).output().unwrap();
+        let machine = site.path("machine");
+        fs::create_dir_all(machine.join("proc")).unwrap();
+        let memory = "MemTotal: 8000000 kB\nMemAvailable: 200000 kB\nSwapFree: 1000 kB\n";
+        fs::write(machine.join("proc/meminfo"), memory).unwrap();
+        let output = site.build(&[]).env("PRONY_TEST_MEMORY_ROOT", &machine).output().unwrap();
         expect_code(&output, 1);
         let text = stdout(&output);
         assert!(
@@ -425,4 +456,120 @@ fn a_limit_that_ends_a_cell_is_a_broken_limit() {
     assert_eq!((&cell["status"], &cell["verdict"]), (&"failed".into(), &"over-budget".into()), "{cell}");
     assert!(!cell["memory"]["violations"].as_array().unwrap().is_empty(), "{cell}");
     assert_eq!(record["memory_safety"]["all_within_limit"], false);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_to_fails_no_engine() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    // No folder can be made below a file, whoever asks.
+    fs::write(site.path("home"), b"").unwrap();
+    let output = site.bench(&[]).output().unwrap();
+    expect_code(&output, 3);
+    let cell = &record(&site)["cells"][0];
+    assert_eq!(cell["status"], "completed", "{cell}");
+    let path = PathBuf::from(cell["artifact"]["path"].as_str().unwrap());
+    assert!(path.starts_with(site.path("runs")) && path.is_file(), "{}", path.display());
+    let notes = cell["artifact"]["notes"].to_string();
+    assert!(
+        notes.contains("engines are kept in the run folder, for ") && notes.contains("cannot be written"),
+        "{notes}"
+    );
+    assert!(stderr(&output).contains("engines are kept in the run folder"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_build_that_never_ends_is_ended() {
+    for version in ["8.6.1", "10.3.0"] {
+        let Some(site) = Site::new(version) else { return };
+        site.standin.set("build", "hang");
+        let expected = "the build was ended after 1 s, the longest that it may take (--build-timeout)";
+        let output = site.build(&["--build-timeout", "1s"]).output().unwrap();
+        expect_code(&output, 1);
+        assert!(stdout(&output).contains(&format!("fp32   tiny: failed: {expected}")), "{}", stdout(&output));
+        expect_code(&site.bench(&["--quiet", "--build-timeout", "1s"]).output().unwrap(), 1);
+        let cell = &record(&site)["cells"][0];
+        assert_eq!((&cell["status"], &cell["reason"]), (&"failed".into(), &expected.into()), "{cell}");
+        site.standin.set("build", "");
+        assert_eq!(site.built(&[])[0]["status"], "completed", "the cache is whole");
+    }
+}
+
+#[test]
+fn a_limit_that_is_nearly_reached_is_a_note_of_the_cell_and_of_the_summary() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let bench = |more: &[&str]| {
+        let output = site.bench(&[&["--quiet", "--workspace", "64KB"], more].concat()).output().unwrap();
+        expect_code(&output, 3);
+        record(&site)["cells"][0].clone()
+    };
+    let peak_mib = bench(&[])["memory"]["allocator_peak_mib"].as_f64().unwrap();
+    let limit = format!("{}B", (peak_mib * 1.05 * 1024.0 * 1024.0) as u64);
+    let cell = bench(&["--gpu-mem-limit", &limit]);
+    assert_eq!((&cell["status"], &cell["memory"]["within_limit"]), (&"completed".into(), &true.into()), "{cell}");
+    let warning = cell["memory"]["warning"].as_str().unwrap();
+    assert!(warning.ends_with("were in use, more than 90 %"), "{warning}");
+    let reasons = cell["verdict_reasons"].to_string();
+    assert!(reasons.contains(&format!("note: {warning}")), "{reasons}");
+    let runs = site.path("runs");
+    let report = runs.join(names(&runs).into_iter().max().unwrap()).join("report.md");
+    let text = fs::read_to_string(report).unwrap();
+    assert!(text.contains(&format!("- warning: builtin-rgb:tensorrt:fp32: {warning}")), "{text}");
+    assert_eq!(bench(&["--gpu-mem-limit", "1GB"])["memory"]["warning"], Value::Null);
+}
+
+/// A run whose one cell failed because no engine could be built, which can be now.
+fn unfinished(site: &Site, more: &[&str]) -> PathBuf {
+    site.standin.set("build", "fail");
+    expect_code(&site.bench(&[&["--quiet"], more].concat()).output().unwrap(), 1);
+    site.standin.set("build", "");
+    let runs = site.path("runs");
+    runs.join(names(&runs).into_iter().max().unwrap())
+}
+
+fn resume(site: &Site, run: &Path) -> Output {
+    site.prony(&["bench", "--quiet", "--resume", run.to_str().unwrap()]).output().unwrap()
+}
+
+#[test]
+fn a_run_at_another_home_with_libraries_of_its_own_is_resumed() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let run = unfinished(&site, &[]);
+    expect_code(&resume(&site, &run), 3);
+    let cell = &record(&site)["cells"][0];
+    assert_eq!((&cell["status"], &cell["attempt"]), (&"completed".into(), &2.into()), "{cell}");
+    assert!(cell["artifact"]["path"].as_str().unwrap().starts_with(site.cache().to_str().unwrap()), "{cell}");
+}
+
+#[test]
+fn a_run_whose_plugin_or_parser_changed_is_not_resumed() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let plugin = site.path("mine.so");
+    fs::copy(site.standin.plugins(), &plugin).unwrap();
+    let run = unfinished(&site, &["--plugin", plugin.to_str().unwrap()]);
+    let whole = fs::read(&plugin).unwrap();
+    fs::write(&plugin, [&whole[..], b"!"].concat()).unwrap();
+    let output = resume(&site, &run);
+    expect_code(&output, 2);
+    let expected = format!("plugin {} changed from ", plugin.display());
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+    fs::write(&plugin, &whole).unwrap();
+    let parser = fs::canonicalize(site.standin.parser()).unwrap();
+    fs::remove_file(&parser).unwrap();
+    let output = resume(&site, &run);
+    expect_code(&output, 2);
+    let expected = format!("nvonnxparser {} changed from 10 to gone", parser.display());
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+}
+
+#[test]
+fn what_another_build_timed_meanwhile_is_kept() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let child = hanging(&site);
+    let timings = site.cache().join("timing-stand-in-gpu-10.3.0.cache");
+    fs::write(&timings, "another\n").unwrap();
+    site.standin.set("build", "");
+    expect_code(&child.wait_with_output().unwrap(), 0);
+    let text = fs::read_to_string(&timings).unwrap();
+    assert!(text.contains("timed 2\n") && text.contains("another\n"), "{text}");
+    assert_eq!(site.standin.complaints(), [""; 0]);
 }

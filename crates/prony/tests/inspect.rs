@@ -4,19 +4,19 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
+use std::process::Stdio;
 
 use prony_model::sha256_hex;
 use serde_json::Value;
-use support::{Place, at_home, expect_code, prony, stderr, stdout};
+use support::{Place, at_home, engine_plan, expect_code, prony, stderr, stdout};
 
-/// The beginning of a plan of TensorRT 8.6.0, with something behind it that no TensorRT will take.
+/// Of TensorRT 8.6.0.
 fn plan() -> Vec<u8> {
-    let mut bytes = vec![0x5a; 4096];
-    bytes[..8].copy_from_slice(b"ftrt\0\0\0\0");
-    bytes[16..24].copy_from_slice(&4096u64.to_le_bytes());
-    bytes[24..28].copy_from_slice(&[8, 6, 0, 12]);
-    bytes
+    engine_plan([8, 6, 0, 12])
 }
 
 const HEADER: &str = r#"{"author": "Ultralytics", "version": "8.3.0", "date": "2026-11-15", "stride": 32,
@@ -146,4 +146,27 @@ fn flags_for_engines_are_refused_with_a_graph() {
     let output = inspect(&place, Path::new("builtin-rgb"), &["--force"]);
     expect_code(&output, 2);
     assert!(stderr(&output).contains("--force is for engines"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_engine_is_not_opened_beside_a_timed_cell() {
+    let place = Place::new();
+    let path = place.path("yolo.engine");
+    fs::write(&path, plan()).unwrap();
+    // What a run holds while it measures.
+    let address = SocketAddr::from_abstract_name("prony.measuring").unwrap();
+    let measuring = support::until("the machine", || UnixListener::bind_addr(&address).ok());
+    let home = place.home(&[]).unwrap();
+    let mut command = prony();
+    let command = at_home(command.arg("inspect").arg(&path), &home);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    told.read_line(&mut line).unwrap();
+    assert!(line.contains("another prony is measuring on this machine"), "{line}");
+    assert_eq!(child.try_wait().unwrap(), None, "it waits");
+    drop(measuring);
+    let output = child.wait_with_output().unwrap();
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("yolo.engine: TensorRT engine"), "{}", stdout(&output));
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use prony_types::{CellStatus, Environment, RuntimeName, RuntimeState};
-use support::{Place, at_home, expect_code, prony, skip};
+use support::{Place, at_home, engine_plan, expect_code, prony, skip};
 
 /// The lean runtime of a major version, which CI puts into `lean` of Prony's folder.
 fn lean(major: u32) -> Option<PathBuf> {
@@ -33,15 +33,6 @@ fn find(folder: &Path, file: &str) -> Option<PathBuf> {
     })
 }
 
-/// The beginning of a plan, as long as it says it is.
-fn plan(version: [u8; 4]) -> Vec<u8> {
-    let mut bytes = vec![0x5a; 4096];
-    bytes[..8].copy_from_slice(b"ftrt\0\0\0\0");
-    bytes[16..24].copy_from_slice(&4096u64.to_le_bytes());
-    bytes[24..28].copy_from_slice(&version);
-    bytes
-}
-
 #[test]
 fn doctor_describes_a_lean_runtime() {
     for (major, version) in [(10, "10."), (11, "11.")] {
@@ -65,7 +56,7 @@ fn an_engine_on_a_lean_runtime_without_a_driver_is_a_failed_cell() {
         let place = Place::new();
         let home = place.home(&[]).unwrap();
         let engine = place.path("a.engine");
-        fs::write(&engine, plan(version)).unwrap();
+        fs::write(&engine, engine_plan(version)).unwrap();
         let pointer = format!("nvinfer={}", library.display());
         let mut bench = place.bench(&[engine.to_str().unwrap(), "--library", &pointer, "--quiet"]);
         expect_code(&at_home(&mut bench, &home).output().unwrap(), 1);

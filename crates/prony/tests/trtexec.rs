@@ -12,8 +12,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use prony_bench::{RingReader, Shared};
 use prony_model::sha256_hex;
 use prony_types::{
-    BackendName, CellSpec, Command, Event, EventKind, FailureKind, InputSpec, Job, MeasureJob, ModelSource, ModelSpec,
-    Phase, PostSpec, Precision, RuntimeSpec, Sample, SourceSpec, WORKER_PROTOCOL,
+    ArtifactSpec, BackendName, CellSpec, Command, Event, EventKind, FailureKind, InputSpec, Job, MeasureJob,
+    ModelSource, ModelSpec, Phase, PostSpec, Precision, RuntimeSpec, Sample, SourceSpec, WORKER_PROTOCOL,
 };
 use support::{Place, prony};
 
@@ -54,15 +54,20 @@ struct Worker {
 
 impl Worker {
     fn start(place: &Place) -> Worker {
+        Worker::start_with(place, |_| ())
+    }
+
+    fn start_with(place: &Place, adjust: impl FnOnce(&mut CellSpec)) -> Worker {
         let mut plan = vec![0x5a; 256];
         plan[..8].copy_from_slice(b"ftrt\0\0\0\0");
         let engine = place.path("a.engine");
         fs::write(&engine, &plan).unwrap();
         let model = ModelSpec { name: "a".into(), source: ModelSource::File(engine), sha256: sha256_hex(&plan) };
-        let cell = CellSpec {
+        let mut cell = CellSpec {
             runtime: Some(RuntimeSpec::new(place.path("trtexec"), "10.3.0")),
             ..CellSpec::new(model, BackendName::Trtexec, Precision::Native)
         };
+        adjust(&mut cell);
         let shared = Shared::create().unwrap();
         let job = Job::Measure(MeasureJob {
             protocol: WORKER_PROTOCOL,
@@ -177,4 +182,60 @@ fn a_program_that_fails_ends_the_cell_with_its_own_words() {
         assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
         assert!(!worker.child.wait().unwrap().success());
     }
+}
+
+#[test]
+fn a_program_does_not_outlive_its_worker() {
+    let place = Place::new();
+    let pid_file = place.path("pid");
+    stand_in(
+        &place.path("trtexec"),
+        "100300",
+        WITH_TRANSFERS,
+        &format!("echo $$ > {}; exec sleep 600", pid_file.display()),
+    );
+    let mut worker = Worker::start(&place);
+    let pid: u32 = support::until("the program", || fs::read_to_string(&pid_file).ok()?.trim().parse().ok());
+    let alive = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    assert!(alive());
+    // No chance to clean up.
+    worker.child.kill().unwrap();
+    worker.child.wait().unwrap();
+    support::until("its end", || (!alive()).then_some(()));
+}
+
+#[test]
+fn an_engine_of_another_tensorrt_is_refused_unless_forced() {
+    let sidecar = r#"{"schema": "prony.engine/1", "tensorrt": "10.7.0"}"#;
+    for force in [false, true] {
+        let place = Place::new();
+        stand_in(&place.path("trtexec"), "100300", WITH_TRANSFERS, "");
+        fs::write(place.path("a.engine.json"), sidecar).unwrap();
+        let mut worker = Worker::start_with(&place, |cell| cell.provider.force_engine = force);
+        worker.event();
+        match worker.event() {
+            EventKind::Loaded { .. } => assert!(force),
+            EventKind::Failed { kind, message, .. } => {
+                assert!(!force, "{message}");
+                assert_eq!(kind, FailureKind::Model);
+                assert!(message.contains("TensorRT 10.7.0") && message.contains("TensorRT 10.3.0"), "{message}");
+            }
+            other => panic!("{other:?}"),
+        }
+        drop(worker.orders);
+        worker.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_engine_that_is_not_the_one_that_was_built_is_not_timed() {
+    let place = Place::new();
+    stand_in(&place.path("trtexec"), "100300", WITH_TRANSFERS, "");
+    let artifact = ArtifactSpec { path: place.path("a.engine"), sha256: "0".repeat(64), from_cache: true };
+    let mut worker = Worker::start_with(&place, |cell| cell.artifact = Some(artifact));
+    worker.event();
+    let EventKind::Failed { kind, message, .. } = worker.event() else { panic!("no failure") };
+    assert_eq!(kind, FailureKind::Model);
+    assert!(message.contains("is not the engine that was built"), "{message}");
+    worker.child.wait().unwrap();
 }

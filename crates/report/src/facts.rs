@@ -222,6 +222,9 @@ pub(crate) fn memory_safety(record: &RunRecord) -> Vec<Fact> {
     for cell in record.cells.iter().filter(|cell| !cell.memory.violations.is_empty()) {
         list.add("violation", format!("{}: {}", cell.id, cell.memory.violations.join("; ")));
     }
+    for (cell, warning) in record.cells.iter().filter_map(|cell| Some((cell, cell.memory.warning.as_ref()?))) {
+        list.add("warning", format!("{}: {warning}", cell.id));
+    }
     list.maybe("lowest available", safety.lowest_available_mib.map(figure::mib));
     list.0
 }
@@ -376,6 +379,7 @@ fn memory(cell: &CellRecord) -> Option<Group> {
     list.maybe("limit", memory.limit_mib.map(|limit| format!("{}{kind}", figure::mib(limit))));
     list.maybe("within limit", memory.within_limit.map(|yes| if yes { "yes" } else { "no" }));
     list.add("violations", memory.violations.join("; "));
+    list.maybe("warning", memory.warning.as_deref());
     list.group("Memory")
 }
 

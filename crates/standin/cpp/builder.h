@@ -16,7 +16,6 @@ public:
 
     const char* getName() { return info_.name.c_str(); }
     Dims getDimensions() { return dims(info_.dims); }
-    void setType(int32_t type) { info_.type = type; }
     int32_t getType() { return info_.type; }
     int32_t getLocation() { return 0; }
     uint32_t getAllowedFormats() { return 1; }

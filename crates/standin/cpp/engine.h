@@ -10,10 +10,6 @@ public:
         : shared_(std::move(plan)), plan_(*shared_), life_("IEngineInspector", engine) {}
 
     bool setExecutionContext(void*) { return true; }
-    const char* getLayerInformation(int32_t layer, int32_t) {
-        if (layer < 0 || layer >= static_cast<int32_t>(plan_.graph.layers.size())) return nullptr;
-        return keep(describe(plan_.graph.layers[static_cast<size_t>(layer)]));
-    }
     const char* getEngineInformation(int32_t) {
         std::string layers, bindings;
         for (const auto& layer : plan_.graph.layers) layers += (layers.empty() ? "" : ",\n") + describe(layer);
@@ -165,7 +161,7 @@ public:
     explicit Runtime(ILogger* logger) : life_("IRuntime", nullptr) { host_.logger = logger; }
     ~Runtime() { host_.record(nullptr); }
 
-    void setDLACore(int32_t) {}
+    void setDLACore(int32_t core) { note("= DLA core " + std::to_string(core)); }
     void setGpuAllocator(void* allocator) { host_.allocate_with(static_cast<IGpuAllocator*>(allocator)); }
     void setErrorRecorder(void* recorder) { host_.record(static_cast<IErrorRecorder*>(recorder)); }
     bool setMaxThreads(int32_t threads) { return threads > 0; }

@@ -123,6 +123,7 @@ fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
         }
         all.extend(&mut cell.verdict_reasons);
         all.extend(&mut cell.memory.violations);
+        all.extend(&mut cell.memory.warning);
         all.extend(cell.thumbnails.iter_mut().map(|t| &mut t.caption));
         all.extend(cell.agreement.iter_mut().map(|a| &mut a.reference));
         if let Some(input) = &mut cell.input {

@@ -118,6 +118,9 @@ pub struct CalibrationSpec {
     pub seed: u64,
 }
 
+/// How long a build may take where nobody gave a limit, in seconds: large models at the highest level take most of it.
+pub const BUILD_TIMEOUT_S: u64 = 3600;
+
 /// An artifact to make, or to take from the cache.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PrepareJob {
@@ -152,6 +155,8 @@ pub struct PrepareJob {
     /// Builds although the cache has it.
     #[serde(default)]
     pub rebuild: bool,
+    /// A build that takes longer than this is ended.
+    pub timeout_s: u64,
     /// Descriptor of the ring that shows signs of life, inherited from the parent.
     pub ring_fd: i32,
 }

@@ -26,8 +26,9 @@ pub use across::{
 };
 pub use detection::{Detection, GroundTruth};
 pub use engine::{
-    ArtifactSpec, BuildProgress, CalibrationMethod, CalibrationSpec, DeviceUse, EngineIdentity, EngineRecord,
-    EngineSpec, InspectJob, LayerShare, LayerTime, LayersRecord, PrepareJob, ProfileShape, TacticSources, Violation,
+    ArtifactSpec, BUILD_TIMEOUT_S, BuildProgress, CalibrationMethod, CalibrationSpec, DeviceUse, EngineIdentity,
+    EngineRecord, EngineSpec, InspectJob, LayerShare, LayerTime, LayersRecord, PrepareJob, ProfileShape, TacticSources,
+    Violation,
 };
 pub use environment::{Check, CpuRecord, Environment, GpuRecord, Outcome, PythonPackage, RuntimeRecord, RuntimeState};
 pub use event::{Event, EventKind, FailureKind, OutputCheck};

@@ -196,6 +196,12 @@ pub struct ProviderSpec {
     /// Plugin libraries of the user's own for TensorRT.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trt_plugins: Vec<PathBuf>,
+    /// SHA-256 of each of them, in the same order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trt_plugin_sha256: Vec<String>,
+    /// Longest time that an engine may take to build; `None` for [`crate::BUILD_TIMEOUT_S`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trt_build_timeout_s: Option<u64>,
     /// Tries an engine although it was built for something else.
     pub force_engine: bool,
     /// The host sleeps while it waits for the GPU instead of spinning.

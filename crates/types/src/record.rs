@@ -575,6 +575,9 @@ pub struct MemoryRecord {
     /// Each time it did not.
     #[serde(default)]
     pub violations: Vec<String>,
+    /// That it held, and how little was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// Memory against its limit, over all cells.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Precision;
+
 /// Element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -172,6 +174,9 @@ pub struct ModelInfo {
     /// Distinct operator names, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<String>,
+    /// What its quantisers quantise to, where it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantised: Option<Precision>,
     /// Element type that most weights are stored in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<DType>,

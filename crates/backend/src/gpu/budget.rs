@@ -95,6 +95,13 @@ impl Budget {
         self.ledger().peak
     }
 
+    /// That the limit was nearly reached, in words; `None` where it was not, or where there is none.
+    pub fn nearly_spent(&self) -> Option<String> {
+        let (peak, limit) = (self.peak(), self.limit?);
+        let spent = format!("{peak} of {limit} bytes of the GPU memory limit were in use, more than {NEARLY} %");
+        is_nearly(peak, limit).then_some(spent)
+    }
+
     /// The requests that went beyond the limit; of very many, the first.
     pub fn violations(&self) -> Vec<Violation> {
         self.ledger().violations.clone()
@@ -147,7 +154,7 @@ impl Budget {
                     "{bytes} bytes were asked for where {held} of {limit} are held (--gpu-mem-limit)"
                 )));
             }
-            if after.saturating_mul(100) > limit.saturating_mul(NEARLY) && !ledger.warned {
+            if is_nearly(after, limit) && !ledger.warned {
                 ledger.warned = true;
                 tracing::warn!("GPU memory: {after} of {limit} bytes of the limit are in use, more than {NEARLY} %");
             }
@@ -226,6 +233,11 @@ impl Drop for Reserved {
     fn drop(&mut self) {
         self.budget.release(self.bytes);
     }
+}
+
+/// Whether so much is nearly all of a limit.
+fn is_nearly(bytes: u64, limit: u64) -> bool {
+    bytes.saturating_mul(100) > limit.saturating_mul(NEARLY)
 }
 
 fn now_ns() -> u64 {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use prony_model::{ModelFile, mismatch};
 use prony_nvinfer::{Driver, Engine, Error, GpuAllocator, Library, Logger, Severity};
-use prony_types::{ArtifactSpec, EngineIdentity, RuntimeName, RuntimeSpec};
+use prony_types::{EngineIdentity, RuntimeName, RuntimeSpec};
 use prost::bytes::Bytes;
 
 use super::{NAME, unsupported};
@@ -43,38 +43,29 @@ pub(super) struct Plan {
     /// Where it begins, behind an exporter's header.
     start: usize,
     built: EngineIdentity,
+    /// The accelerator that it was built for.
+    dla_core: Option<u32>,
 }
 
 impl Plan {
-    /// The artifact, whose hash must be the one that was promised, or else the model's own file.
-    pub(super) fn of(model: &ModelFile, artifact: Option<&ArtifactSpec>) -> Result<Plan, BackendError> {
+    /// The artifact, or else the model's own file.
+    pub(super) fn of(model: &ModelFile, artifact: Option<&ModelFile>) -> Result<Plan, BackendError> {
         let refuse = |reason: String| BackendError::Load { backend: NAME, reason };
-        match artifact {
-            Some(artifact) => {
-                let file = ModelFile::read(&artifact.path).map_err(|e| refuse(e.to_string()))?;
-                if file.sha256 != artifact.sha256 {
-                    let (path, found) = (artifact.path.display(), &file.sha256);
-                    return Err(refuse(format!(
-                        "{path} is not the engine that was built: its hash is {found}, not {}; build it again",
-                        artifact.sha256
-                    )));
-                }
-                Plan::in_file(&file, file.bytes.clone())
-            }
-            None if model.bytes.is_empty() => {
-                let path = model.path.as_deref().ok_or_else(|| unsupported("the model has no file".into()))?;
-                let bytes = prony_model::map_file(path).map_err(|e| refuse(format!("{}: {e}", path.display())))?;
-                Plan::in_file(model, bytes)
-            }
-            None => Plan::in_file(model, model.bytes.clone()),
+        let file = artifact.unwrap_or(model);
+        if !file.bytes.is_empty() {
+            return Plan::in_file(file, file.bytes.clone());
         }
+        let path = file.path.as_deref().ok_or_else(|| unsupported("the model has no file".into()))?;
+        let bytes = prony_model::map_file(path).map_err(|e| refuse(format!("{}: {e}", path.display())))?;
+        Plan::in_file(file, bytes)
     }
 
     fn in_file(model: &ModelFile, file: Bytes) -> Result<Plan, BackendError> {
         let Some(engine) = &model.engine else {
             return Err(unsupported("runs engines, and no engine was built from this model; `prony bench --backends tensorrt` builds one and measures it".into()));
         };
-        Ok(Plan { file, start: engine.header_bytes, built: engine.identity() })
+        let dla_core = engine.sidecar.as_ref().and_then(|sidecar| sidecar.dla_core);
+        Ok(Plan { file, start: engine.header_bytes, built: engine.identity(), dla_core })
     }
 }
 
@@ -116,6 +107,10 @@ pub(super) fn load(ask: &Ask<'_>) -> Result<Loaded, BackendError> {
             Ok(()) => notes.push("code for the host that the engine brings is allowed".into()),
             Err(error) => tracing::warn!("{error}"),
         }
+    }
+    if let Some(core) = plan.dla_core {
+        runtime.set_dla_core(i32::try_from(core).unwrap_or(i32::MAX));
+        notes.push(format!("DLA core {core}, as it was built for"));
     }
     let engine = runtime.deserialize(&plan.file[plan.start..]);
     // TensorRT has its own copy now: the file's pages go before anything else is made.

@@ -43,6 +43,21 @@ fn an_engine_runs_in_every_layout() {
 }
 
 #[test]
+fn an_engine_for_an_accelerator_runs_on_it() {
+    for version in ["8.6.1", "10.3.0", "11.1.0"] {
+        Setting::new("run::an_engine_for_an_accelerator_runs_on_it", version).run(|place| {
+            let sidecar = r#"{"schema": "prony.engine/1", "engine": {"dla_core": 1}}"#;
+            std::fs::write(place.folder.join("x.engine.json"), sidecar).unwrap();
+            let session = place.open(|_| ()).unwrap();
+            let settings = session.record().settings.join("; ");
+            assert!(settings.contains("DLA core 1, as it was built for"), "{settings}");
+            let journal = std::fs::read_to_string(place.folder.join("standin.log")).unwrap();
+            assert!(journal.lines().any(|line| line == "= DLA core 1"), "{journal}");
+        });
+    }
+}
+
+#[test]
 fn what_cannot_be_recorded_is_enqueued() {
     let setting = Setting::new("run::what_cannot_be_recorded_is_enqueued", "10.3.0");
     Setting { behaviour: &[("capture", "unsupported")], ..setting }.run(|place| {

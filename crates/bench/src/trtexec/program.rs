@@ -27,11 +27,17 @@ pub(super) struct Program {
     plugin_flag: &'static str,
     pub(super) plugins: Vec<PathBuf>,
     pub(super) device: u32,
+    /// The accelerator that the engine was built for.
+    pub(super) dla_core: Option<u32>,
     /// As `images:1x3x640x640`, where they must be given.
     pub(super) shapes: Option<String>,
     engine: EngineArgument,
     folder: PathBuf,
+    start: Start,
 }
+
+/// How a program is started.
+pub(super) type Start = fn(&Path) -> Command;
 
 /// What one run is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -66,11 +72,13 @@ impl Program {
     /// Asks a trtexec what it is.
     pub(super) fn find(
         path: &Path,
+        start: Start,
         engine: EngineArgument,
         folder: &Path,
         watch: &dyn Watch,
     ) -> Result<Program, String> {
-        let mut command = Command::new(path);
+        fs::metadata(path).map_err(|error| format!("{} cannot be run: {error}", path.display()))?;
+        let mut command = start(path);
         command.arg("--help");
         let (help, ..) = watched(&mut command, &folder.join("trtexec.log"), watch, Duration::ZERO)?.ok_or("stopped")?;
         let version = Version::in_banner(&help.text)
@@ -89,9 +97,11 @@ impl Program {
             plugin_flag,
             plugins: Vec::new(),
             device: 0,
+            dla_core: None,
             shapes: None,
             engine,
             folder: folder.to_owned(),
+            start,
         })
     }
 
@@ -119,6 +129,7 @@ impl Program {
         if self.device > 0 {
             arguments.push(format!("--device={}", self.device));
         }
+        arguments.extend(self.dla_core.map(|core| format!("--useDLACore={core}")));
         arguments.extend(self.plugins.iter().map(|plugin| format!("{}={}", self.plugin_flag, plugin.display())));
         arguments
     }
@@ -127,7 +138,7 @@ impl Program {
     pub(super) fn run(&self, asked: Asked, watch: &dyn Watch) -> Result<Option<Ran>, String> {
         let file = self.times_file();
         let _ = fs::remove_file(&file);
-        let mut command = Command::new(&self.path);
+        let mut command = (self.start)(&self.path);
         command.args(self.arguments(asked));
         let patience = Duration::from_secs_f64(asked.seconds + f64::from(asked.warm_up_ms) / 1e3);
         let begun = now_ns();

@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
+/// As it is: this binary cannot become another.
+fn start(path: &Path) -> Command {
+    Command::new(path)
+}
+
 #[derive(Default)]
 struct Quiet {
     beats: AtomicU32,
@@ -62,7 +67,7 @@ const TIMES: &str = r#"echo '[{"startComputeMs": 1, "endComputeMs": 3, "latencyM
 fn program(folder: &Path, rest: &str) -> Result<Program, String> {
     let path = stand_in(folder, rest);
     let engine = EngineArgument::new(&engine(folder, ""), folder).unwrap();
-    Program::find(&path, engine, folder, &Quiet::default())
+    Program::find(&path, start, engine, folder, &Quiet::default())
 }
 
 fn outcome(rest: &str) -> Result<Option<Ran>, String> {
@@ -91,10 +96,11 @@ fn it_is_told_what_to_do_in_its_own_words() {
     program.shapes = Some("images:2x3x320x320".into());
     program.plugins = vec!["/p/libmine.so".into()];
     program.device = 1;
+    program.dla_core = Some(0);
     let words = program.arguments(Asked { warm_up_ms: 200, seconds: 0.5, queries: None }).join(" ");
     for expected in [
         "--warmUp=200 --duration=0.5 --iterations=1 ",
-        "--shapes=images:2x3x320x320 --device=1 --staticPlugins=/p/libmine.so",
+        "--shapes=images:2x3x320x320 --device=1 --useDLACore=0 --staticPlugins=/p/libmine.so",
         "a.engine",
     ] {
         assert!(words.contains(expected), "{expected}: {words}");
@@ -125,7 +131,7 @@ fn what_is_no_trtexec_is_found_out_before_anything_is_timed() {
     let folder = tempfile::tempdir().unwrap();
     let find = |path: &Path| {
         let engine = EngineArgument::new(&engine(folder.path(), ""), folder.path()).unwrap();
-        Program::find(path, engine, folder.path(), &Quiet::default()).err().unwrap()
+        Program::find(path, start, engine, folder.path(), &Quiet::default()).err().unwrap()
     };
     let error = find(Path::new("/bin/true"));
     assert_eq!(error, "/bin/true does not say which trtexec it is (ended with status 0)");
@@ -159,7 +165,7 @@ fn a_header_is_taken_off_without_leaving_a_file() {
     let before = fs::read_dir(folder.path()).unwrap().count();
     let argument = EngineArgument::new(&file, folder.path()).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), before);
-    let program = Program::find(&path, argument, folder.path(), &Quiet::default()).unwrap();
+    let program = Program::find(&path, start, argument, folder.path(), &Quiet::default()).unwrap();
     program.run(ASKED, &Quiet::default()).unwrap().unwrap();
     assert_eq!(fs::read(folder.path().join("trtexec-times.json.seen")).unwrap(), plan());
     let other = folder.path().join("a.onnx");

@@ -201,12 +201,10 @@ fn the_inspector_tells_layers_and_their_types() {
             let engine = place.runtime().deserialize(&bytes.unwrap()).unwrap();
             let mut inspector = engine.inspector().unwrap();
             inspector.set_context(&engine.context().unwrap()).unwrap();
-            let count = engine.layer_count();
+            let count = usize::try_from(engine.layer_count()).unwrap();
             drop(engine);
-            assert!(inspector.layer_json(count).is_err());
-            let layer: serde_json::Value = serde_json::from_str(&inspector.layer_json(0).unwrap()).unwrap();
             let engine: serde_json::Value = serde_json::from_str(&inspector.engine_json().unwrap()).unwrap();
-            assert_eq!(engine["Layers"][0], layer);
+            assert_eq!(engine["Layers"].as_array().unwrap().len(), count);
             assert_eq!(engine["Bindings"], serde_json::json!(["images", "boxes"]));
             engine
         };

@@ -1,24 +1,26 @@
 //! `prony bench`: options to plan, plan to run, run to table.
 
-use std::collections::BTreeMap;
+mod resume;
+
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use prony_store::RunFolder;
-use prony_types::{CellRecord, CellSpec, CellStatus, Environment, ExitCode, RunRecord};
+use prony_types::{CellStatus, ExitCode, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use self::resume::{earlier_run, libraries, resumed};
 use crate::args::BenchArgs;
 use crate::command::{terminal_width, with_sign_of_life};
-use crate::discover::{Found, choose};
+use crate::discover::choose;
 use crate::machine::machine;
 use crate::options::BenchOptions;
-use crate::resolve::{Fate, Machine, Resolved, fate_again, resolve};
+use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
     Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
     refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
@@ -31,7 +33,11 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let file = args.plan.as_deref().map(BenchOptions::read).transpose()?.unwrap_or_default();
     let options = args.options.clone().or(file);
     let runs = options.out.clone().unwrap_or_else(|| "runs".into());
-    let explicit: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    let explicit = match &earlier {
+        // What it was pointed at then is looked at again.
+        Some((_, record)) => libraries(&record.plan),
+        None => options.library.iter().map(|library| (library.name, library.path.clone())).collect(),
+    };
     // What is wrong whatever the machine has is said before there is anything to wait for.
     match &earlier {
         Some((folder, _)) => refuse_if_written(folder.path())?,
@@ -245,57 +251,4 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
         None => writeln!(out, "nothing was run")?,
     }
     Ok(ExitCode::Ok)
-}
-
-fn earlier_run(path: &Path) -> anyhow::Result<(RunFolder, RunRecord)> {
-    let folder = RunFolder::open(path)?;
-    let record = folder.read_record()?;
-    Ok((folder, record))
-}
-
-/// The plan of an earlier run, if this is still the same binary on the same machine with the same models.
-fn resumed(record: &RunRecord, options: &BenchOptions, here: &Environment, found: &Found) -> anyhow::Result<Resolved> {
-    let unchanged = BenchOptions::default();
-    ensure!(
-        format!("{options:?}") == format!("{unchanged:?}"),
-        "--resume takes its options from the run; leave the others out"
-    );
-    ensure!(!record.run.redacted, "a redacted run cannot be resumed: the paths of its models are gone");
-    let now = run_info(record.run.id.clone(), Vec::new())?;
-    let refuse = |what: &str, then: &str, now: &str| -> anyhow::Result<()> {
-        ensure!(then == now, "cannot resume {}: {what} changed from {then} to {now}", record.run.id);
-        Ok(())
-    };
-    refuse("the binary", &record.run.binary_sha256, &now.binary_sha256)?;
-    let describe = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
-    refuse("the processor", &describe(&record.environment.cpu.name), &describe(&here.cpu.name))?;
-    refuse("the architecture", &record.environment.arch, &here.arch)?;
-    refuse("the kernel", &describe(&record.environment.kernel), &describe(&here.kernel))?;
-    let count = |n: u32| n.to_string();
-    let gpus =
-        |environment: &Environment| environment.gpus.iter().map(|gpu| gpu.name.as_str()).collect::<Vec<_>>().join(", ");
-    refuse("the GPUs", &gpus(&record.environment), &gpus(here))?;
-    let runtimes =
-        record.plan.cells.iter().filter_map(|cell| cell.runtime.as_ref()).chain(&record.plan.reference.runtime);
-    for runtime in runtimes {
-        let library = runtime.library.display().to_string();
-        let now = found.runtimes.iter().find(|copy| copy.path.as_ref() == Some(&library));
-        let now = now.and_then(|copy| copy.version.as_deref()).unwrap_or("gone");
-        refuse(&library, &runtime.version, now)?;
-    }
-    refuse("the GPU driver", &describe(&record.environment.driver), &describe(&here.driver))?;
-    refuse("the number of CPUs", &count(record.environment.cpu.usable), &count(here.cpu.usable))?;
-    for cell in record.plan.cells.iter().filter(|cell| !cell.model.sha256.is_empty()) {
-        let file = prony_model::ModelFile::open(&cell.model.source)?;
-        refuse(&format!("model {}", cell.model.name), &cell.model.sha256, &file.sha256)?;
-    }
-    let again = |(spec, cell): (&CellSpec, &CellRecord)| Some((spec.id.clone(), fate_again(spec, cell)?));
-    let unfinished = |(_, cell): &(&CellSpec, &CellRecord)| cell.status != CellStatus::Completed;
-    let fates: BTreeMap<String, Fate> =
-        record.plan.cells.iter().zip(&record.cells).filter(unfinished).filter_map(again).collect();
-    let missing = record.cells.iter().any(|cell| cell.status != CellStatus::Completed);
-    if !missing {
-        bail!("nothing to resume: every cell of {} is completed", record.run.id);
-    }
-    Ok(Resolved { plan: record.plan.clone(), fates, notes: Vec::new(), out: ".".into(), redact: false })
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_types::{
-    ArtifactSpec, BackendName, ExitCode, FailureKind, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec,
-    Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
+    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, ExitCode, FailureKind, HeadChoice, ModelFormat, ModelInfo, ModelSource,
+    ModelSpec, Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
 };
 
 use self::outcome::{Outcome, Status, show};
@@ -21,7 +21,7 @@ use crate::discover::{choose, discover_for};
 use crate::resolve::{fits_batch, image_size, model};
 use crate::run::{Interrupt, artifacts};
 use crate::runtime::home;
-use crate::system::{Places, PreparedSystem};
+use crate::system::{Places, PreparedSystem, state_folder};
 
 pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let (spec, info) = model(&args.model)?;
@@ -35,12 +35,18 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let runtime = match runtime(args, &home)? {
         Ok(runtime) => runtime,
         Err(missing) => {
-            eprintln!("error: {missing}");
-            return Ok(ExitCode::CellFailed);
+            let without = |&precision| Outcome { precision, status: Status::Skipped(missing.clone()), copied_to: None };
+            let outcomes: Vec<Outcome> = precisions.iter().map(without).collect();
+            match args.json {
+                true => show(&spec, &outcomes, true)?,
+                // Once, not once a precision.
+                false => eprintln!("error: {missing}"),
+            }
+            return Ok(outcome::code(&outcomes));
         }
     };
     fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
-    let prepared = args.prepare.then(|| PreparedSystem::begin(&home, Places::here())).transpose()?;
+    let prepared = args.prepare.then(|| PreparedSystem::begin(&state_folder()?, Places::here())).transpose()?;
     let say = |text: &str| {
         if !args.quiet {
             eprintln!("{text}");
@@ -67,6 +73,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             threads: args.threads,
             cache: cache.clone(),
             rebuild: args.rebuild,
+            timeout_s: args.engine.build_timeout_s().unwrap_or(BUILD_TIMEOUT_S),
             ring_fd: -1,
         };
         let site = Site { log: cache.join("build.log"), interrupt: &interrupt, quiet: args.quiet };

@@ -4,9 +4,10 @@ mod text;
 
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use prony_backend::precision_of;
 use prony_model::{EngineFile, ModelFile};
 use prony_types::{
@@ -15,13 +16,18 @@ use prony_types::{
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
+use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{choose, discover_for, question};
 use crate::resolve::model_source;
+use crate::run::Interrupt;
 use crate::runtime::home;
 
 /// How long an engine may take to be opened and its layers to be timed. Gigabytes from a slow card take minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How often it is looked whether the user has given up.
+const TICK: Duration = Duration::from_millis(50);
 
 /// What is known of a model.
 struct Findings<'a> {
@@ -42,7 +48,16 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     let bytes = file.bytes.len() as u64;
     file.forget_bytes_on_disk();
     let opened = match file.engine {
-        Some(_) => Some(with_sign_of_life("opening the engine", || open(args, source, &file.sha256))?),
+        Some(_) => {
+            let interrupt = Interrupt::listen()?;
+            // Its layers are timed: not beside a timed cell, and no cell beside it.
+            let Some(_lock) = wait_for_machine(&interrupt, false)? else { return Ok(ExitCode::Interrupted) };
+            let opened = with_sign_of_life("opening the engine", || open(args, source, &file.sha256, &interrupt))?;
+            match opened {
+                Some(opened) => Some(opened),
+                None => return Ok(ExitCode::Interrupted),
+            }
+        }
         None => {
             let given = [("--plugin", !args.plugin.is_empty()), ("--force", args.force)];
             for (flag, given) in given {
@@ -61,8 +76,13 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-/// Has a child open the engine with TensorRT. That it cannot is a finding and no error.
-fn open(args: &InspectArgs, source: ModelSource, sha256: &str) -> anyhow::Result<Result<EngineRecord, String>> {
+/// Has a child open the engine with TensorRT. That it cannot is a finding and no error. `None` where the user gave up.
+fn open(
+    args: &InspectArgs,
+    source: ModelSource,
+    sha256: &str,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Result<EngineRecord, String>>> {
     let home = match &args.home {
         Some(home) => home::folder(Some(home))?,
         None => home::folder(None).unwrap_or_default(),
@@ -71,8 +91,8 @@ fn open(args: &InspectArgs, source: ModelSource, sha256: &str) -> anyhow::Result
     let found = discover_for(BackendName::Tensorrt, &home, &explicit)?;
     let runtime = match choose(&found, BackendName::Tensorrt) {
         Ok(Some(runtime)) => runtime,
-        Ok(None) => return Ok(Err("tensorrt: no library".to_owned())),
-        Err(reason) => return Ok(Err(reason)),
+        Ok(None) => return Ok(Some(Err("tensorrt: no library".to_owned()))),
+        Err(reason) => return Ok(Some(Err(reason))),
     };
     let plugins = args.plugin.iter().map(std::path::absolute).collect::<io::Result<Vec<_>>>()?;
     let search = runtime.search.clone();
@@ -89,7 +109,18 @@ fn open(args: &InspectArgs, source: ModelSource, sha256: &str) -> anyhow::Result
         EventKind::Failed { message, .. } => Some(Err(message)),
         _ => None,
     };
-    Ok(question(&std::env::current_exe()?, &job, &search, PATIENCE, answer))
+    let binary = std::env::current_exe()?;
+    let (sender, answers) = channel();
+    // The child dies with this process, so whoever gives up need not wait for its thread.
+    std::thread::spawn(move || drop(sender.send(question(&binary, &job, &search, PATIENCE, answer))));
+    loop {
+        match answers.recv_timeout(TICK) {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(RecvTimeoutError::Disconnected) => bail!("the thread that asks TensorRT died"),
+            Err(RecvTimeoutError::Timeout) if interrupt.asked() => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
 }
 
 impl Findings<'_> {

@@ -17,7 +17,7 @@ use super::part::Part;
 use super::tally::Tally;
 use super::transfer::{End, pause, preflight, reconcile};
 use super::{Errand, Url};
-use crate::runtime::{PIP_VERB, megabytes};
+use crate::runtime::megabytes;
 
 /// Attempts that may end without bringing anything new.
 const FRUITLESS: u32 = 3;
@@ -97,7 +97,7 @@ impl Tool {
 fn command<const N: usize>(words: [&str; N]) -> Command {
     let program = env::current_exe().unwrap_or_else(|_| "prony".into());
     let mut command = Command::new(program);
-    command.arg(PIP_VERB).args(words.map(OsStr::new)).stdin(Stdio::null()).process_group(0);
+    command.arg(prony_bench::CHILD_VERB).args(words.map(OsStr::new)).stdin(Stdio::null()).process_group(0);
     command
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{bail, ensure};
+use prony_model::sha256_file;
 use prony_types::{BackendName, ProviderSpec};
 
 use crate::options::BenchOptions;
@@ -63,6 +64,9 @@ pub(super) fn provider(
         trt_profile,
         trt_int8_table: options.trt_int8_table.clone(),
         trt_plugins: options.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
+        // One that cannot be read is refused with the engine's other options.
+        trt_plugin_sha256: options.engine.plugin.iter().map(|path| sha256_file(path).unwrap_or_default()).collect(),
+        trt_build_timeout_s: options.engine.build_timeout_s(),
         force_engine: options.force,
         blocking_wait: options.blocking_wait,
         openvino_device: options.openvino_device.clone(),

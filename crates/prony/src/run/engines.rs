@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use prony_types::{BackendName, BuildProgress, CellStatus, EventKind, Job, PrepareJob, WORKER_PROTOCOL};
+use prony_types::{
+    BUILD_TIMEOUT_S, BackendName, BuildProgress, CellStatus, EventKind, Job, PrepareJob, WORKER_PROTOCOL,
+};
 
 use super::cell::Doing;
 use super::progress::short_time;
@@ -13,6 +15,11 @@ use super::{Run, Waited};
 impl Run {
     /// Makes the engines of the cells that need one, or finds them in the cache.
     pub(super) fn make_engines(&mut self) {
+        if !self.cells.iter().any(|cell| cell.is_pending() && cell.spec.engine.is_some()) {
+            return;
+        }
+        let (cache, elsewhere) = self.engine_folder();
+        elsewhere.iter().for_each(|note| self.progress.say(&format!("  {note}")));
         for index in 0..self.cells.len() {
             if self.interrupt.asked() {
                 return;
@@ -21,19 +28,37 @@ impl Run {
                 continue;
             }
             self.progress.milestone(index, Doing::Building.words());
-            if let Err(error) = self.start_builder(index) {
+            if let Err(error) = self.start_builder(index, &cache) {
                 self.close(index, CellStatus::Failed, Some(format!("the engine cannot be made: {error:#}")));
                 continue;
             }
             let made = self.wait(index, |event| matches!(event, EventKind::Prepared { .. }));
             if made == Waited::Answered {
+                let artifact = &mut self.cells[index].fold.record.artifact;
+                artifact.iter_mut().for_each(|artifact| artifact.notes.extend(elsewhere.clone()));
                 self.release(index);
             }
             self.sensors.point_at(None);
         }
     }
 
-    fn start_builder(&mut self, index: usize) -> anyhow::Result<()> {
+    /// Where engines are made: in the cache, or, where that cannot be written to, in the run's own folder, with the reason.
+    fn engine_folder(&self) -> (PathBuf, Option<String>) {
+        let of_run = || self.files.path().join("artifacts");
+        match &self.artifact_cache {
+            None => (of_run(), Some("there is no home folder, so engines are kept in the run folder".to_owned())),
+            Some(cache) => match writable(cache) {
+                Ok(()) => (cache.clone(), None),
+                Err(error) => {
+                    let cache = cache.display();
+                    let note = format!("engines are kept in the run folder, for {cache} cannot be written to: {error}");
+                    (of_run(), Some(note))
+                }
+            },
+        }
+    }
+
+    fn start_builder(&mut self, index: usize, cache: &Path) -> anyhow::Result<()> {
         let cell = &mut self.cells[index];
         let missing = |what: &str| anyhow::anyhow!("{what}");
         let engine = cell.spec.engine.clone().ok_or_else(|| missing("no engine was planned"))?;
@@ -41,7 +66,6 @@ impl Run {
         let own = cell.spec.runtime.clone().filter(|_| cell.spec.backend != BackendName::Trtexec);
         let runtime = cell.spec.builder.clone().or(own);
         let runtime = runtime.ok_or_else(|| missing("there is no TensorRT to build it with"))?;
-        let cache = self.artifact_cache.clone().unwrap_or_else(|| self.files.path().join("artifacts"));
         let folder = self.files.cell_dir(&cell.fold.record.slug)?;
         let job = Job::Prepare(PrepareJob {
             protocol: WORKER_PROTOCOL,
@@ -57,6 +81,7 @@ impl Run {
             threads: None,
             cache: std::path::absolute(cache)?,
             rebuild: false,
+            timeout_s: cell.spec.provider.trt_build_timeout_s.unwrap_or(BUILD_TIMEOUT_S),
             ring_fd: -1,
         });
         let worker = Worker::spawn(index, job, &folder.join("worker.log"), self.sender.clone())?;
@@ -97,6 +122,12 @@ impl Run {
         let left = progress.eta_s.map(|s| format!(", about {} left", short_time(s))).unwrap_or_default();
         self.progress.figure(index, progress.done.unwrap_or(0.0), || format!("{}{left}", progress.doing));
     }
+}
+
+/// Whether files can be made in a folder, which is made where it is not there.
+fn writable(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    tempfile::tempfile_in(folder).map(drop)
 }
 
 /// What was made, in a few words.

@@ -8,6 +8,9 @@ use prony_types::{
     SampleNote, Stage, Telemetry, Verdict,
 };
 
+/// Share of a memory limit from which on it is said that little was left.
+const NEARLY: f64 = 0.9;
+
 /// A cell in the making.
 #[derive(Clone, Debug)]
 pub(crate) struct CellFold {
@@ -296,6 +299,11 @@ fn memory(
         format!("{asked:.1} MiB were asked for while {held:.1} MiB were held, {since:.1} s after the worker began")
     });
     let violations: Vec<String> = over.into_iter().chain(refused).collect();
+    let nearly = counted.zip(limit_bytes).filter(|(used, limit)| *used as f64 > *limit as f64 * NEARLY);
+    let warning = nearly.filter(|_| violations.is_empty()).map(|(used, limit)| {
+        let (used, limit, share) = (mib(used), mib(limit), NEARLY * 100.0);
+        format!("{used:.1} MiB of the GPU memory limit of {limit:.1} MiB were in use, more than {share:.0} %")
+    });
     MemoryRecord {
         host_peak_mib: (host_peak_bytes > 0).then(|| mib(host_peak_bytes)),
         device_peak_mib: taken.map(mib),
@@ -306,6 +314,7 @@ fn memory(
         limit_type: limit_bytes.map(|_| if hard { "hard" } else { "soft" }.to_owned()),
         within_limit: limit_bytes.map(|_| violations.is_empty()),
         violations,
+        warning,
         unified: device.map(|device| device.unified).filter(|&unified| unified),
         ..at_load.clone()
     }

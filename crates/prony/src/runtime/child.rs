@@ -16,23 +16,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::Stopped;
 use crate::run::Interrupt;
 
-/// First argument of the command line of a child that becomes pip.
-pub(crate) const PIP_VERB: &str = "pip-child";
-
-/// Becomes pip, after it was arranged that the kernel ends it with its parent. Returns only if that fails.
-pub(crate) fn run_pip(words: impl Iterator<Item = OsString>) -> anyhow::Result<prony_types::ExitCode> {
-    let words: Vec<OsString> = words.collect();
-    let (program, arguments) = words.split_first().context("a child of Prony's, not a command")?;
-    let parent = rustix::process::getppid();
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    if rustix::process::getppid() != parent {
-        // The parent died before the line above: nobody waits for a wheel.
-        return Ok(prony_types::ExitCode::Interrupted);
-    }
-    let error = Command::new(program).args(arguments).exec();
-    Err(anyhow::Error::new(error).context(format!("cannot run {}", program.display())))
-}
-
 /// What pip has said so far.
 #[derive(Debug, Default)]
 struct Heard {
@@ -62,7 +45,7 @@ impl PipChild {
     pub(crate) fn spawn(words: &[OsString], scratch: &Path) -> anyhow::Result<PipChild> {
         let (output, input) = io::pipe()?;
         let child = Command::new(std::env::current_exe()?)
-            .arg(PIP_VERB)
+            .arg(prony_bench::CHILD_VERB)
             .args(words)
             .env("TMPDIR", scratch)
             .env("PYTHONUNBUFFERED", "1")

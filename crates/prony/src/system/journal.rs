@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Places;
 
-/// Its name in Prony's home.
+/// Its name in its folder.
 const NAME: &str = "prepare.journal.json";
 
 /// One change.
@@ -31,9 +31,10 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// A new one. Another process that prepared the machine is named; a journal that nobody holds must be undone first.
-    pub(crate) fn create(home: &Path) -> anyhow::Result<Journal> {
-        fs::create_dir_all(home).with_context(|| home.display().to_string())?;
-        let path = home.join(NAME);
+    pub(crate) fn create(folder: &Path) -> anyhow::Result<Journal> {
+        let needs = || format!("--prepare keeps its journal in {}", folder.display());
+        fs::create_dir_all(folder).with_context(needs)?;
+        let path = folder.join(NAME);
         let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let file = file.with_context(|| path.display().to_string())?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -130,10 +131,24 @@ pub(super) fn write_setting(path: &Path, value: &str) -> Result<(), String> {
     })
 }
 
+/// Says that there is something to undo for someone else; `None` while its maker lives.
+pub(super) fn left_to_root(path: &Path) -> Option<Vec<String>> {
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|file| file.len() > 0))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let path = path.display();
+    Some(vec![format!(
+        "an earlier prony died before it could undo its --prepare (see {path}); any command as root undoes it, for \
+         example `sudo prony cache list`"
+    )])
+}
+
 /// Undoes what a process that died left behind; one line for whoever runs a command now. `None` where there is nothing.
-pub(crate) fn undo_leftovers(home: &Path, places: &Places) -> Option<Vec<String>> {
-    let path = home.join(NAME);
-    let mut file = File::options().read(true).write(true).open(&path).ok()?;
+pub(crate) fn undo_leftovers(folder: &Path, places: &Places) -> Option<Vec<String>> {
+    let path = folder.join(NAME);
+    let mut file = match File::options().read(true).write(true).open(&path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return left_to_root(&path),
+        file => file.ok()?,
+    };
     // Its maker lives, or another command is at it.
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let mut text = String::new();

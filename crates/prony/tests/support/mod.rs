@@ -54,6 +54,8 @@ impl Place {
 pub(crate) fn prony() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("prony"));
     command.env_remove("PRONY_TEST_FAULT").stdin(Stdio::null());
+    // No test undoes what someone did to this machine.
+    command.env("PRONY_TEST_STATE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
     if std::env::var_os("PRONY_HOME").is_none() {
         // Whoever runs the tests has a home of their own, which is none of our business.
         command.env("PRONY_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("home"));
@@ -226,4 +228,14 @@ pub(crate) fn at_home<'a>(command: &'a mut Command, home: &Path) -> &'a mut Comm
         command.env_remove(pointer);
     }
     command.env("PRONY_HOME", home)
+}
+
+/// The beginning of a plan of a TensorRT (major, minor, patch, build), as long as it says it is, with something behind it
+/// that no TensorRT will take.
+pub(crate) fn engine_plan(version: [u8; 4]) -> Vec<u8> {
+    let mut bytes = vec![0x5a; 4096];
+    bytes[..8].copy_from_slice(b"ftrt\0\0\0\0");
+    bytes[16..24].copy_from_slice(&4096u64.to_le_bytes());
+    bytes[24..28].copy_from_slice(&version);
+    bytes
 }

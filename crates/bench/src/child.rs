@@ -1,0 +1,43 @@
+//! A program that ends when its parent does, however that one ends. To be told by the kernel, the child itself must ask for
+//! it: so this binary is started, asks, and becomes the program.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+/// First argument of the command line of a child that becomes a program.
+pub const CHILD_VERB: &str = "child";
+
+/// This binary: what is running, even if the file has been replaced meanwhile.
+const SELF: &str = "/proc/self/exe";
+
+/// A command for a program that ends with this process. To be started from the thread that lives longest: the kernel takes
+/// that thread for the parent.
+pub(crate) fn mortal(program: &Path) -> Command {
+    let mut command = Command::new(SELF);
+    command.arg(CHILD_VERB).arg(program);
+    command
+}
+
+/// Becomes the program that the words name, after it was arranged that the kernel ends it with its parent. Returns only if
+/// that fails.
+pub fn run_child(words: impl Iterator<Item = OsString>) -> io::Error {
+    let words: Vec<OsString> = words.collect();
+    let Some((program, arguments)) = words.split_first() else {
+        return io::Error::other("a child of Prony's, not a command");
+    };
+    let parent = getppid();
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return error.into();
+    }
+    if getppid() != parent {
+        // It died before the line above.
+        return io::Error::other("nobody is there to work for");
+    }
+    let error = Command::new(program).args(arguments).exec();
+    io::Error::new(error.kind(), format!("cannot run {}: {error}", program.display()))
+}
