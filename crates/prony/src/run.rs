@@ -29,7 +29,7 @@ use prony_types::{
 };
 
 use self::accuracy::Scores;
-pub(crate) use self::accuracy::check_data;
+pub(crate) use self::accuracy::{Recorded, check_data, paired};
 use self::cell::{Doing, RunCell};
 pub(crate) use self::engines::artifacts;
 pub(crate) use self::errand::{Errand, errand};

@@ -11,12 +11,15 @@ use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, Run
 use crate::args::CompareArgs;
 use crate::command::terminal_width;
 use crate::gate_options;
+use crate::run::{Recorded, paired};
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let limits = gate_options::limits_of(&args.gate)?;
     let baseline = read(&args.baseline)?;
     let run = read(&args.run)?;
-    let rows = rows(&baseline, &run, args.force, &|_, _| None);
+    let before = Recorded { run: &baseline, path: &args.baseline };
+    let now = Recorded { run: &run, path: &args.run };
+    let rows = rows(&baseline, &run, args.force, &|then, cell| paired(before, now, [then, cell]));
     ensure!(
         !rows.is_empty(),
         "nothing to compare: {} has {}, {} has {}, and no cell is in both",

@@ -10,7 +10,7 @@ use prony_source::coco::read_results;
 use prony_source::dataset::{self, Dataset};
 use prony_types::{
     AccuracyComparison, AccuracyRecord, CellRecord, DataRecord, DataSource, DataSpec, EvaluatedData, EvaluationSpec,
-    ModelSource, Plan, Precision, SceneKind,
+    ModelSource, Plan, Precision, RunRecord, SceneKind,
 };
 
 /// Name of the boxes in a cell's folder, in COCO's result form.
@@ -138,6 +138,43 @@ impl Scores {
             })
             .collect()
     }
+}
+
+/// One side of a comparison of two runs: what was recorded, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Recorded<'a> {
+    pub(crate) run: &'a RunRecord,
+    /// The run folder, or the record in it.
+    pub(crate) path: &'a Path,
+}
+
+impl Recorded<'_> {
+    fn evaluate(self, scores: &mut Scores, cell: &CellRecord) -> Option<Evaluation> {
+        let spec = self.run.plan.evaluation.as_ref()?;
+        let planned = self.run.plan.cells.iter().find(|planned| planned.id == cell.id)?;
+        let folder = if self.path.is_dir() { self.path } else { self.path.parent()? };
+        let folder = folder.join("cells").join(&cell.slug);
+        let seen = &cell.accuracy.as_ref()?.data;
+        let evaluation = scores.evaluate(cell, &planned.model.source, &spec.data, &folder, seen);
+        evaluation.map_err(|reason| tracing::debug!("{}: {reason}", cell.id)).ok()
+    }
+}
+
+/// mAP of a cell in two runs, image by image, where the boxes of both and the data are still there.
+pub(crate) fn paired(
+    before: Recorded<'_>,
+    now: Recorded<'_>,
+    [then, cell]: [&CellRecord; 2],
+) -> Option<AccuracyComparison> {
+    let (old, new) = (then.accuracy.as_ref()?, cell.accuracy.as_ref()?);
+    if old.data.sha256 != new.data.sha256 || old.data.unread != new.data.unread {
+        return None;
+    }
+    let mut scores = Scores::default();
+    let base = before.evaluate(&mut scores, then)?;
+    let evaluation = now.evaluate(&mut scores, cell)?;
+    let against = Side { cell: &then.id, label: &before.run.run.id, evaluation: &base };
+    Some(compare(Side { cell: &cell.id, label: &now.run.run.id, evaluation: &evaluation }, against, SEED))
 }
 
 /// What there is to be found, on the images that could be read.
