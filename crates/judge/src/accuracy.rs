@@ -54,8 +54,8 @@ pub fn add_to(recommendations: &mut [Recommendation], cells: &[CellRecord], comp
         let Some(cell) = cell else { continue };
         let accuracy = cell.accuracy.as_ref();
         let Some((accuracy, map)) = accuracy.and_then(|a| Some((a, a.figures.map_50_95?))) else { continue };
-        let interval = accuracy.ci95.map(|[lo, hi]| format!(" (95 % interval {lo:.3} to {hi:.3})")).unwrap_or_default();
-        recommendation.text += &format!(" It scores mAP50-95 {map:.3}{interval} on {} images", accuracy.images);
+        let half = accuracy.ci95.map(|[lo, hi]| format!(" ± {:.3}", (hi - lo) / 2.0)).unwrap_or_default();
+        recommendation.text += &format!(" It scores mAP50-95 {map:.3}{half} on {} images", accuracy.images);
         let compared = comparisons.iter().find(|comparison| comparison.cell == cell.id);
         recommendation.text += &match compared {
             Some(compared) => format!("; {}: {}.", compared.reason, compared.difference),

@@ -207,7 +207,13 @@ fn data_of_which_nothing_can_be_read_is_bad_input() {
 fn data_of_other_classes_is_no_score() {
     let place = Place::new();
     let set = synth(&place, "3");
-    let output = eval(&place, &["builtin-thermal", "--data", &set]);
+    let instances = Path::new(&set).join("annotations/instances.json");
+    let mut truth: Value = serde_json::from_slice(&fs::read(&instances).unwrap()).unwrap();
+    for category in truth["categories"].as_array_mut().unwrap() {
+        category["name"] = format!("other {}", category["name"]).into();
+    }
+    fs::write(&instances, truth.to_string()).unwrap();
+    let output = eval(&place, &["builtin-rgb", "--data", &set]);
     let told = stderr(&output);
     expect_code(&output, 2);
     assert!(told.contains("no class in common"), "{told}");

@@ -181,6 +181,7 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
     let builds = resolved.plan.cells.iter().any(|cell| cell.engine.is_some() && !resolved.fates.contains_key(&cell.id));
     let beside = if builds { " beside building engines" } else { "" };
     let time = estimate_s(&resolved.plan.budget)
+        .filter(|_| resolved.plan.timed)
         .map(|s| format!(", about {}{beside}", short_time(s * left)))
         .unwrap_or_default();
     eprintln!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
