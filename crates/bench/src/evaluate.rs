@@ -2,6 +2,7 @@
 //! ahead of the model; what is kept is the boxes, which go to their file as they come.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use prony_source::coco::{ResultRow, ResultWriter};
 use prony_source::dataset::{self, Dataset, classes};
 use prony_source::folder::Loader;
 use prony_source::scenes;
-use prony_types::{Detection, EvaluateOrder, EvaluatedData, ModelSource, SceneKind};
+use prony_types::{Detection, EvaluateOrder, EvaluatedData, EvaluationProblem, FailureKind, ModelSource, SceneKind};
 use prony_vision::{Letterbox, Preprocessor};
 
 use crate::measure::{Cell, MeasureError, Pipeline};
@@ -25,7 +26,9 @@ const TELL_EVERY_NS: u64 = 200_000_000;
 /// Why there is no accuracy.
 pub(crate) enum Unscored {
     /// Not for this cell; the rest of it stands.
-    Absent(String),
+    Absent(EvaluationProblem),
+    /// The user has had enough.
+    Interrupted,
     /// The cell itself failed.
     Cell(MeasureError),
 }
@@ -36,8 +39,14 @@ impl From<MeasureError> for Unscored {
     }
 }
 
+/// The data's fault, or the model's.
 fn absent(reason: impl std::fmt::Display) -> Unscored {
-    Unscored::Absent(reason.to_string())
+    Unscored::Absent(EvaluationProblem { kind: FailureKind::Input, message: reason.to_string() })
+}
+
+/// Nobody's but ours or the machine's.
+fn failed(reason: impl std::fmt::Display) -> Unscored {
+    Unscored::Absent(EvaluationProblem { kind: FailureKind::Internal, message: reason.to_string() })
 }
 
 /// The built-in scenes that fit a model: those it was made for, or whose classes it has.
@@ -67,7 +76,7 @@ pub(crate) fn evaluate(
     let data = dataset::open(&order.data, scene_kind(model, names)).map_err(absent)?;
     let map = classes::map(names, decoder.head().classes(), &data.categories).map_err(absent)?;
     let preprocessor = detector.preprocessor.fresh();
-    let mut writer = ResultWriter::create(&order.detections).map_err(absent)?;
+    let mut writer = ResultWriter::create(&order.detections).map_err(failed)?;
     let mut record = data.record();
     let mut kept = 0;
     let mut strangers = 0;
@@ -78,7 +87,7 @@ pub(crate) fn evaluate(
                 continue;
             };
             let row = row(data.images[index].id, data.categories[category as usize].id, found);
-            writer.push(&row).map_err(absent)?;
+            writer.push(&row).map_err(failed)?;
             kept += 1;
         }
         Ok(())
@@ -87,20 +96,20 @@ pub(crate) fn evaluate(
     let outcome = through(cell, &data, &preprocessor, tell, &mut write);
     cell.with_post(&before);
     let unread = outcome?;
-    writer.finish().map_err(absent)?;
+    writer.finish().map_err(failed)?;
     if unread.len() == data.images.len() {
         let first = unread.first().map(|(_, reason)| reason.as_str()).unwrap_or_default();
         return Err(absent(format!("none of the {} images can be read: {first}", unread.len())));
     }
-    for (index, reason) in &unread {
+    for (index, _) in &unread {
         record.unread.push(data.images[*index].id);
         record.images -= 1;
         record.objects -= data.truths(*index).len() as u64;
         record.problem_count += 1;
-        if record.problems.len() < NAMED {
-            record.problems.push(reason.clone());
-        }
     }
+    // Before what else is wrong: these are the ones that are missing from the score.
+    let broken = unread.iter().take(NAMED).map(|(_, reason)| reason.clone());
+    record.problems.splice(0..0, broken);
     record.classes = map.words;
     Ok(EvaluatedData { data: record, detections: kept, strangers, seconds: (now_ns() - begun) as f64 / 1e9 })
 }
@@ -200,14 +209,18 @@ fn through(
 fn decode(desk: &Desk, data: &Dataset, mut preprocessor: Preprocessor, sender: &SyncSender<Ready>) {
     let mut loader = Loader::default();
     while let Some((index, mut plane)) = desk.take() {
-        let outcome = match data.load(index, &mut loader) {
-            Ok(image) => {
-                plane.resize(preprocessor.input_len(), 0.0);
-                let letterbox = preprocessor.run(image, &mut plane);
-                Ok((plane, letterbox))
-            }
-            Err(error) => Err(error.to_string()),
-        };
+        // A file may be made to break a decoder; the image is lost then, and nothing else.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let image = data.load(index, &mut loader).map_err(|e| e.to_string())?;
+            plane.resize(preprocessor.input_len(), 0.0);
+            let letterbox = preprocessor.run(image, &mut plane);
+            Ok((std::mem::take(&mut plane), letterbox))
+        }));
+        let outcome = outcome.unwrap_or_else(|_| {
+            loader = Loader::default();
+            preprocessor = preprocessor.fresh();
+            Err(format!("{}: its decoder panicked", data.images[index].name))
+        });
         if sender.send(Ready { index, outcome }).is_err() {
             return;
         }
@@ -231,7 +244,7 @@ fn consume(
             if let Some(item) = early.remove(&wanted) {
                 break item;
             }
-            let next = ready.recv().map_err(|_| absent("a thread that decodes images died"))?;
+            let next = ready.recv().map_err(|_| failed("the threads that decode images died"))?;
             early.insert(next.index, next);
         };
         match item.outcome {
@@ -246,12 +259,12 @@ fn consume(
         }
         desk.consumed(wanted + 1, None);
         if cell.ring.asked_to_stop() {
-            return Err(absent("interrupted before every image was through"));
+            return Err(Unscored::Interrupted);
         }
         let now = now_ns();
         if now - told > TELL_EVERY_NS || wanted + 1 == total {
             told = now;
-            tell(wanted as u64 + 1, total as u64).map_err(absent)?;
+            tell(wanted as u64 + 1, total as u64).map_err(failed)?;
         }
     }
     Ok(unread)

@@ -7,8 +7,8 @@ mod times;
 
 use prony_backend::{discovery, mismatch, open_artifact};
 use prony_types::{
-    BackendRecord, CellSpec, Command, DType, DiscoverJob, EngineIdentity, EventKind, FailureKind, MeasureJob,
-    ModelInfo, Phase, RuntimeName, Sample, TensorSpec, WORKER_PROTOCOL,
+    BackendRecord, CellSpec, Command, DType, DiscoverJob, EngineIdentity, EvaluationProblem, EventKind, FailureKind,
+    MeasureJob, ModelInfo, Phase, RuntimeName, Sample, TensorSpec, WORKER_PROTOCOL,
 };
 
 use self::program::{Asked, EngineArgument, Program, Ran, Watch};
@@ -64,8 +64,9 @@ pub(crate) fn measure(channel: &mut Channel, job: &MeasureJob) -> Result<(), Fai
             Command::Round { round, seconds, max_samples } => cell.round(round, seconds, max_samples)?,
             Command::Throughput { seconds } => cell.throughput(seconds)?,
             Command::Evaluate(_) => {
-                let problem = Some("trtexec does not hand its outputs out".to_owned());
-                EventKind::Evaluated { outcome: None, problem }
+                let message = "trtexec does not hand its outputs out".to_owned();
+                let problem = EvaluationProblem { kind: FailureKind::Unsupported, message };
+                EventKind::Evaluated { outcome: None, problem: Some(problem) }
             }
             Command::Finish { .. } => {
                 // No word on outputs: it does not hand them out, and the verdict says that they were not checked.

@@ -238,7 +238,8 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
                 let outcome = evaluate(cell, &order, &job.cell.model.source, names, &mut tell);
                 let (outcome, problem) = match outcome {
                     Ok(data) => (Some(Box::new(data)), None),
-                    Err(Unscored::Absent(reason)) => (None, Some(reason)),
+                    Err(Unscored::Absent(problem)) => (None, Some(problem)),
+                    Err(Unscored::Interrupted) => (None, None),
                     Err(Unscored::Cell(error)) => return Err(error.into()),
                 };
                 channel.emit(EventKind::Evaluated { outcome, problem })?;

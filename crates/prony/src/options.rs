@@ -61,7 +61,7 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "N", help_heading = "Input")]
     pub(crate) frames: Option<u32>,
 
-    /// Seed of built-in scenes and random tensors [default: 7]
+    /// Seed of built-in scenes, random tensors and slices of data [default: 7; 99 for scenes that are scored]
     #[arg(long, value_name = "N", help_heading = "Input")]
     pub(crate) seed: Option<u64>,
 
@@ -70,19 +70,19 @@ pub(crate) struct BenchOptions {
     pub(crate) data: Option<PathBuf>,
 
     /// Score on this many images, drawn by --seed [default: all of them; 500 built-in scenes]
-    #[arg(long, value_name = "N", help_heading = "Accuracy", requires = "data")]
+    #[arg(long, value_name = "N", help_heading = "Accuracy")]
     pub(crate) limit: Option<u32>,
 
     /// Which part of the data: train, val, test, val2017 [default: val]
-    #[arg(long, value_name = "NAME", help_heading = "Accuracy", requires = "data")]
+    #[arg(long, value_name = "NAME", help_heading = "Accuracy")]
     pub(crate) split: Option<String>,
 
     /// Score on the images that this file names, an id or a file name a line
-    #[arg(long, value_name = "FILE", help_heading = "Accuracy", requires = "data")]
+    #[arg(long, value_name = "FILE", help_heading = "Accuracy")]
     pub(crate) ids: Option<PathBuf>,
 
     /// Where the images of a COCO file are, if not beside it
-    #[arg(long, value_name = "DIR", help_heading = "Accuracy", requires = "data")]
+    #[arg(long, value_name = "DIR", help_heading = "Accuracy")]
     pub(crate) images: Option<PathBuf>,
 
     /// Only score, do not time; `prony eval` sets it.

@@ -177,7 +177,22 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
 
 /// What cells are scored on. Thresholds are those of evaluations; `prony eval`, which has no timed part, takes its own.
 fn evaluation(options: &BenchOptions) -> anyhow::Result<Option<EvaluationSpec>> {
-    let Some(data) = &options.data else { return Ok(None) };
+    let Some(data) = &options.data else {
+        ensure!(
+            !options.only_scored,
+            "nothing to score on: give --data with a COCO or Ultralytics data set, or `--data scenes`"
+        );
+        let chosen = [
+            ("--limit", options.limit.is_some()),
+            ("--split", options.split.is_some()),
+            ("--ids", options.ids.is_some()),
+            ("--images", options.images.is_some()),
+        ];
+        if let Some((flag, _)) = chosen.into_iter().find(|(_, given)| *given) {
+            bail!("{flag} chooses among data to score on; give --data");
+        }
+        return Ok(None);
+    };
     let scenes = data.as_os_str() == "scenes";
     let told = |value: Option<f32>| value.filter(|_| options.only_scored);
     let post = PostSpec {
@@ -197,7 +212,7 @@ fn evaluation(options: &BenchOptions) -> anyhow::Result<Option<EvaluationSpec>> 
         source: if scenes { DataSource::Scenes } else { DataSource::Path(std::path::absolute(data)?) },
         split: options.split.clone(),
         limit,
-        seed: options.seed.unwrap_or(if scenes { HELD_OUT_SEED } else { 0 }),
+        seed: options.seed.unwrap_or(if scenes { HELD_OUT_SEED } else { 7 }),
         ids: options.ids.clone().map(std::path::absolute).transpose()?,
         images: options.images.clone().map(std::path::absolute).transpose()?,
     };

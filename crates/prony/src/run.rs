@@ -29,7 +29,7 @@ use prony_types::{
 };
 
 use self::accuracy::Scores;
-pub(crate) use self::accuracy::{Recorded, check_data, paired};
+pub(crate) use self::accuracy::{Recorded, check_data, data_unchanged, paired};
 use self::cell::{Doing, RunCell};
 pub(crate) use self::engines::artifacts;
 pub(crate) use self::errand::{Errand, errand};
@@ -355,8 +355,7 @@ impl Run {
         let Some(evaluated) = cell.fold.evaluated.take() else { return Ok(()) };
         let source = &cell.spec.model.source;
         let record = self.scores.score(&cell.fold.record, source, spec, &folder, &evaluated)?;
-        let text = serde_json::to_vec_pretty(&record).map_err(|e| e.to_string())?;
-        prony_store::write_atomic(&folder.join(accuracy::METRICS), &text).map_err(|e| e.to_string())?;
+        self.files.write_json(&folder.join(accuracy::METRICS), &record).map_err(|e| format!("{e:#}"))?;
         self.progress.milestone(index, &schedule::scored(&record));
         cell.fold.record.accuracy = Some(record);
         cell.alive = Instant::now();
@@ -412,9 +411,10 @@ impl Run {
     fn finish_cells(&mut self, references: &[Option<PathBuf>]) {
         for (index, reference) in references.iter().enumerate() {
             let record = &self.cells[index].fold.record;
-            let scored = self.record.plan.evaluation.is_none() || record.accuracy.is_some();
-            let timed = !self.wants_more(index) && record.throughput_fps.is_some();
-            let complete = if self.record.plan.timed { timed } else { scored };
+            let plan = &self.record.plan;
+            let scored = plan.evaluation.is_none() || record.accuracy.is_some() || record.accuracy_absent.is_some();
+            let timed = !plan.timed || !self.wants_more(index) && record.throughput_fps.is_some();
+            let complete = timed && scored;
             let interrupted = self.interrupt.asked() && !complete;
             let reference = reference.as_ref().and_then(|file| std::path::absolute(file).ok());
             self.order(index, &Command::Finish { reference }, Doing::Checking);
@@ -423,12 +423,14 @@ impl Run {
             }
             let absent = self.cells[index].fold.record.accuracy_absent.clone().filter(|_| !self.record.plan.timed);
             if let (false, Some(reason)) = (interrupted, absent) {
-                self.cells[index].failure.get_or_insert(FailureKind::Input);
                 self.close(index, CellStatus::Failed, Some(reason));
                 continue;
             }
             let (status, reason) = match (interrupted, self.cells[index].steady) {
                 (false, _) => (CellStatus::Completed, None),
+                (true, 0) if !self.record.plan.timed => {
+                    (CellStatus::Interrupted, Some("interrupted before every image was through"))
+                }
                 (true, 0) => (CellStatus::Interrupted, Some("interrupted before anything was timed")),
                 (true, _) => (CellStatus::Interrupted, Some("interrupted; the figures are of what was measured")),
             };
@@ -512,6 +514,9 @@ impl Run {
                 }
             }
             EventKind::Building(progress) => self.show_build(index, progress),
+            EventKind::Evaluated { problem: Some(problem), .. } if !self.record.plan.timed => {
+                cell.failure = Some(problem.kind);
+            }
             EventKind::Evaluating { done, total } => {
                 let share = *done as f64 / (*total).max(1) as f64;
                 self.progress.figure(index, share, || format!("{done} of {total} images"));

@@ -5,13 +5,14 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use prony_model::onnx::{ModelProto, NodeProto};
-use prony_types::{AccuracyDifference, CellStatus, CocoFigures, RunRecord, SceneKind, Verdict};
+use prony_types::{AccuracyDifference, CellStatus, CocoFigures, EventKind, RunRecord, SceneKind, Verdict};
 use prost::Message as _;
+use rustix::process::Signal;
 use serde_json::Value;
-use support::{Place, SHORT, at_home, cell, expect_code, prony, stderr, stdout, write_model};
+use support::{Place, Running, SHORT, at_home, cell, expect_code, prony, signal, stderr, stdout, until, write_model};
 
 /// Few, for a test; the interval needs some.
 const SCENES: [&str; 4] = ["--data", "scenes", "--limit", "40"];
@@ -232,4 +233,101 @@ fn a_question_that_makes_no_sense_is_told_so() {
         expect_code(&output, 2);
         assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
     }
+}
+
+/// A run that is interrupted while the first of its cells runs the data set.
+fn interrupted_while_scoring(place: Place, verb: &str) -> Running {
+    let args = ["builtin-rgb", "builtin-thermal", "--data", "scenes", "--limit", "3000"];
+    let timed: &[&str] = if verb == "bench" { &SHORT } else { &[] };
+    let mut command = prony();
+    command.arg(verb).args(args).args(timed).arg("--out").arg(place.runs());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut running = Running { child, place };
+    until("the data set to be under way", || {
+        running.events().into_iter().find(|event| matches!(event.kind, EventKind::Evaluating { .. }))
+    });
+    signal(running.child.id(), Signal::INT);
+    assert_eq!(running.child.wait().unwrap().code(), Some(130));
+    running
+}
+
+#[test]
+fn an_interrupted_evaluation_is_resumed_and_nothing_passes_for_scored() {
+    let running = interrupted_while_scoring(Place::new(), "bench");
+    let record = running.place.record();
+    for cell in &record.cells {
+        assert_eq!(cell.status, CellStatus::Interrupted, "{}: {:?}", cell.id, cell.reason);
+        assert!(cell.accuracy.is_none() && !cell.latency_ms.is_empty(), "what was timed is kept: {cell:?}");
+    }
+    let mut again = prony();
+    again.args(["bench", "--dry-run", "--resume"]).arg(running.place.run());
+    let again = again.output().unwrap();
+    expect_code(&again, 0);
+    assert_eq!(stdout(&again).matches("would run").count(), 2, "{}", stdout(&again));
+}
+
+#[test]
+fn an_interrupted_eval_says_what_it_did_not_do() {
+    let running = interrupted_while_scoring(Place::new(), "eval");
+    let record = running.place.record();
+    let reasons: Vec<_> = record.cells.iter().map(|cell| cell.reason.clone().unwrap_or_default()).collect();
+    assert!(
+        reasons.iter().all(|reason| reason.starts_with("interrupted before every image was through")),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn a_redacted_run_does_not_tell_where_its_data_is() {
+    let place = Place::new();
+    let set = synth(&place, "6");
+    fs::write(Path::new(&set).join("images/000002.png"), b"").unwrap();
+    let cut = &fs::read(Path::new(&set).join("images/000003.png")).unwrap()[..300];
+    fs::write(Path::new(&set).join("images/000003.png"), cut).unwrap();
+    let output = eval(&place, &["builtin-rgb", "--data", &set, "--redact"]);
+    expect_code(&output, 0);
+    let (_, accuracy) = only_cell(&place);
+    assert_eq!(accuracy.data.problem_count, 2, "{:?}", accuracy.data);
+    let secret = place.dir.path().to_str().unwrap();
+    assert!(!stdout(&output).replace(&format!("{secret}/runs"), "").contains(secret), "{}", stdout(&output));
+    let folder = place.run();
+    let mut files = vec![folder.clone()];
+    let mut seen = 0;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        seen += 1;
+        let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+        assert!(!text.contains(secret), "{} holds {secret}", path.display());
+    }
+    assert!(seen > 8, "{seen} files");
+}
+
+#[test]
+fn what_a_result_file_is_not_scored_with_is_refused() {
+    let place = Place::new();
+    let file = place.path("detections.json");
+    fs::write(&file, "[]").unwrap();
+    for flags in [&["--gate", "map_min=0.9"][..], &["--limit", "3"], &["--strict"], &["--backends", "rten"]] {
+        let output =
+            prony().args(["eval", "--data", "x.json", "--detections"]).arg(&file).args(flags).output().unwrap();
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains("leave the others out"), "{flags:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_plan_file_brings_the_data_and_flags_choose_among_it() {
+    let place = Place::new();
+    let plan = place.path("prony.toml");
+    fs::write(&plan, "models = [\"builtin-rgb\"]\n").unwrap();
+    let plan = plan.to_str().unwrap();
+    let output = eval(&place, &["--plan", plan]);
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("nothing to score on"), "{}", stderr(&output));
+    fs::write(plan, "models = [\"builtin-rgb\"]\ndata = \"scenes\"\nlimit = 300\n").unwrap();
+    expect_code(&eval(&place, &["--plan", plan, "--limit", "5"]), 0);
+    assert_eq!(only_cell(&place).1.images, 5);
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use prony_types::{ModelSource, ProviderSpec, RunRecord, RuntimeSpec, SourceSpec};
+use prony_types::{DataSource, ModelSource, ProviderSpec, RunRecord, RuntimeSpec, SourceSpec};
 
 /// Leaves out the host name, and of every path all but the file name; sets `run.redacted`. No other fact changes.
 pub fn redact(record: &mut RunRecord) {
@@ -31,6 +31,12 @@ pub fn redact(record: &mut RunRecord) {
     }
     runtime_paths(&mut reference.runtime).into_iter().for_each(|path| *path = bare(path));
     bare_source(&mut record.plan.input.source);
+    if let Some(spec) = &mut record.plan.evaluation {
+        if let DataSource::Path(path) = &mut spec.data.source {
+            *path = bare(path);
+        }
+        spec.data.ids.iter_mut().chain(&mut spec.data.images).for_each(|path| *path = bare(path));
+    }
     record.plan.gates.baseline.iter_mut().for_each(|path| *path = bare(path));
     for cell in &mut record.cells {
         let artifact = cell.artifact.as_mut().and_then(|a| a.path.as_mut());
@@ -90,6 +96,12 @@ fn known_paths(record: &RunRecord) -> Vec<String> {
     if let SourceSpec::Dir(path) | SourceSpec::Tensor(path) = &record.plan.input.source {
         add(&path.to_string_lossy());
     }
+    if let Some(spec) = &record.plan.evaluation {
+        if let DataSource::Path(path) = &spec.data.source {
+            add(&path.to_string_lossy());
+        }
+        spec.data.ids.iter().chain(&spec.data.images).for_each(|path| add(&path.to_string_lossy()));
+    }
     record.plan.gates.baseline.iter().for_each(|path| add(&path.to_string_lossy()));
     record.cells.iter().filter_map(|c| c.artifact.as_ref()?.path.as_deref()).for_each(&mut add);
     record.run.command.iter().for_each(|word| add(value_of(word).1));
@@ -111,11 +123,19 @@ fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
         all.extend(&mut runtime.provides);
     }
     all.extend(record.comparisons.iter_mut().map(|c| &mut c.reason));
+    all.extend(record.accuracy_comparisons.iter_mut().map(|c| &mut c.reason));
     all.extend(record.gates.iter_mut().flat_map(|gate| gate.against.iter_mut().chain(&mut gate.reason)));
     all.extend(record.recommendation.iter_mut().map(|r| &mut r.text));
     for cell in &mut record.cells {
         all.extend(&mut cell.reason);
         all.extend(&mut cell.agreement_absent);
+        all.extend(&mut cell.accuracy_absent);
+        all.extend(cell.consistency.iter_mut().map(|check| &mut check.detail));
+        if let Some(accuracy) = &mut cell.accuracy {
+            all.push(&mut accuracy.data.name);
+            all.push(&mut accuracy.data.classes);
+            all.extend(&mut accuracy.data.problems);
+        }
         all.extend(&mut cell.backend.settings);
         if let Some(artifact) = &mut cell.artifact {
             all.extend(&mut artifact.rebuilt_because);

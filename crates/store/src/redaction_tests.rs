@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use prony_types::{
-    Agreement, ArtifactRecord, ArtifactSpec, BackendName, BackendRecord, BudgetSpec, CalibrationMethod,
-    CalibrationSpec, CellRecord, CellSpec, CellStatus, Check, Comparison, CpuRecord, Difference, EngineSpec,
-    Environment, Gate, GateSpec, InputRecord, InputSpec, MemoryRecord, MemorySafety, MethodRecord, ModelSpec, Outcome,
-    Plan, PostSpec, Precision, ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName,
+    AccuracyComparison, AccuracyDifference, AccuracyRecord, Agreement, ArtifactRecord, ArtifactSpec, BackendName,
+    BackendRecord, BudgetSpec, CalibrationMethod, CalibrationSpec, CellRecord, CellSpec, CellStatus, Check,
+    CocoFigures, Comparison, CpuRecord, DataRecord, DataSpec, Difference, EngineSpec, Environment, EvaluationSpec,
+    Gate, GateSpec, InputRecord, InputSpec, MemoryRecord, MemorySafety, MethodRecord, ModelSpec, Outcome, Plan,
+    PostSpec, Precision, ProviderSpec, PythonPackage, Recommendation, ReferenceSpec, RunInfo, RuntimeName,
     RuntimeRecord, RuntimeSpec, RuntimeState, SCHEMA, Thumbnail, Verdict,
 };
 
@@ -110,13 +111,30 @@ pub(crate) fn record() -> RunRecord {
             budget,
             named_precisions: Vec::new(),
             reference: ReferenceSpec::default(),
-            evaluation: None,
+            evaluation: Some(EvaluationSpec {
+                data: DataSpec {
+                    source: DataSource::Path("/srv/secret/instances.json".into()),
+                    split: None,
+                    limit: None,
+                    seed: 7,
+                    ids: Some("/srv/lists/ids.txt".into()),
+                    images: Some("/srv/secret/images".into()),
+                },
+                post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
+            }),
             timed: true,
             gates: GateSpec { baseline: Some("/srv/runs/before".into()), ..GateSpec::default() },
             strict: false,
         },
         cells: vec![cell(&spec)],
-        accuracy_comparisons: Vec::new(),
+        accuracy_comparisons: vec![AccuracyComparison {
+            cell: "a".into(),
+            against: "b".into(),
+            delta: None,
+            ci95: None,
+            difference: AccuracyDifference::NotComparable,
+            reason: "/srv/secret/detections.json is gone".into(),
+        }],
         comparisons: vec![Comparison {
             cell: "a".into(),
             against: "b".into(),
@@ -170,6 +188,23 @@ fn cell(spec: &CellSpec) -> CellRecord {
             scores: None,
             matched_boxes: None,
         }),
+        accuracy: Some(AccuracyRecord {
+            figures: CocoFigures::default(),
+            ci95: None,
+            images: 1,
+            detections: 1,
+            data: DataRecord {
+                name: "coco: /srv/secret/instances.json".into(),
+                problems: vec!["/srv/secret/images/a b.jpg: is empty".into()],
+                classes: "names of /srv/secret/names.txt".into(),
+                ..DataRecord::default()
+            },
+            post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
+            classes: Vec::new(),
+            curves: Vec::new(),
+            seconds: 1.0,
+        }),
+        accuracy_absent: Some("/srv/secret/instances.json changed".into()),
         input: Some(InputRecord {
             source: "images of /data/ann's pics".into(),
             frames: 1,

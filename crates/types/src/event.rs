@@ -117,9 +117,9 @@ pub enum EventKind {
         /// What became of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outcome: Option<Box<EvaluatedData>>,
-        /// Why there is nothing.
+        /// Why there is nothing; neither of the two where it was interrupted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        problem: Option<String>,
+        problem: Option<EvaluationProblem>,
     },
     /// Whether the cell agrees with itself.
     Consistent {
@@ -212,6 +212,15 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<DeviceUse>,
     },
+}
+
+/// Why a data set was not scored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvaluationProblem {
+    /// Whose fault.
+    pub kind: FailureKind,
+    /// The thing and the reason.
+    pub message: String,
 }
 
 /// Whose fault a failure is.

@@ -31,7 +31,7 @@ pub use engine::{
     Violation,
 };
 pub use environment::{Check, CpuRecord, Environment, GpuRecord, Outcome, PythonPackage, RuntimeRecord, RuntimeState};
-pub use event::{Event, EventKind, FailureKind, OutputCheck};
+pub use event::{EvaluationProblem, Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{

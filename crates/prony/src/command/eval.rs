@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::args::EvalArgs;
 use crate::command::with_sign_of_life;
+use crate::options::BenchOptions;
 
 /// Problems that are told on the terminal; the rest is counted.
 const TOLD: usize = 5;
@@ -55,16 +56,19 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<ExitCode> {
             if let Some((flag, _)) = timed.into_iter().find(|(_, given)| *given) {
                 bail!("{flag} is for what is timed, and `prony eval` times nothing; use `prony bench --data`");
             }
-            ensure!(
-                options.data.is_some() || args.plan.is_some(),
-                "nothing to score on: give --data with a COCO or Ultralytics data set, or `--data scenes`"
-            );
             super::bench(&args.as_run())
         }
     }
 }
 
 fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
+    let BenchOptions { data, seed, .. } = args.options.clone();
+    let heeded = BenchOptions { data, seed, ..BenchOptions::default() };
+    // Whatever else was asked for would be passed over without a word.
+    ensure!(
+        format!("{:?}", args.options) == format!("{heeded:?}") && args.plan.is_none(),
+        "--detections scores a file as it is, with --data, --seed, --no-interval, --per-class and --json; leave the others out"
+    );
     let data = args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")?;
     let outcome = with_sign_of_life("scoring", || score_file(args, detections, data))?;
     let text = if args.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };

@@ -9,8 +9,8 @@ use prony_judge::coco::{Evaluation, Scored, Truth, Truths};
 use prony_source::coco::read_results;
 use prony_source::dataset::{self, Dataset};
 use prony_types::{
-    AccuracyComparison, AccuracyRecord, CellRecord, DataRecord, DataSource, DataSpec, EvaluatedData, EvaluationSpec,
-    ModelSource, Plan, Precision, RunRecord, SceneKind,
+    AccuracyComparison, AccuracyDifference, AccuracyRecord, CellRecord, CellStatus, DataRecord, DataSource, DataSpec,
+    EvaluatedData, EvaluationSpec, ModelSource, Plan, Precision, RunRecord, SceneKind, Verdict,
 };
 
 /// Name of the boxes in a cell's folder, in COCO's result form.
@@ -68,8 +68,7 @@ impl Scores {
         folder: &Path,
         seen: &DataRecord,
     ) -> Result<Evaluation, String> {
-        let names = cell.model.info.as_ref().map(|info| info.metadata.names.as_slice()).unwrap_or_default();
-        let kind = scene_kind(source, names);
+        let kind = kind_of(cell, source);
         let data = match self.data.entry(kind.name()) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
@@ -96,6 +95,7 @@ impl Scores {
         folder: impl Fn(&str) -> PathBuf,
     ) -> Vec<AccuracyComparison> {
         let Some(spec) = &plan.evaluation else { return Vec::new() };
+        let mut lost = Vec::new();
         for cell in cells {
             let Some(accuracy) = cell.accuracy.as_ref().filter(|_| !self.evaluations.contains_key(&cell.id)) else {
                 continue;
@@ -104,31 +104,42 @@ impl Scores {
             let Some(source) = source else { continue };
             match self.evaluate(cell, source, &spec.data, &folder(&cell.slug), &accuracy.data) {
                 Ok(evaluation) => drop(self.evaluations.insert(cell.id.clone(), evaluation)),
-                Err(reason) => tracing::warn!("{}: not compared: {reason}", cell.id),
+                Err(reason) => lost.push(AccuracyComparison {
+                    cell: cell.id.clone(),
+                    against: cell.id.clone(),
+                    delta: None,
+                    ci95: None,
+                    difference: AccuracyDifference::NotComparable,
+                    reason: format!("{}: its boxes cannot be scored again: {reason}", cell.id),
+                }),
             }
         }
         let mut models: Vec<&str> = cells.iter().map(|cell| cell.model.sha256.as_str()).collect();
         models.sort_unstable();
         models.dedup();
-        models.into_iter().flat_map(|model| self.compare_model(plan, cells, model)).collect()
+        models.into_iter().flat_map(|model| self.compare_model(plan, cells, model)).chain(lost).collect()
     }
 
     fn compare_model(&self, plan: &Plan, cells: &[CellRecord], model: &str) -> Vec<AccuracyComparison> {
         let scored: Vec<(&CellRecord, &Evaluation)> = cells
             .iter()
             .filter(|cell| cell.model.sha256 == model && cell.accuracy.is_some())
+            .filter(|cell| cell.status == CellStatus::Completed)
             .filter_map(|cell| Some((cell, self.evaluations.get(&cell.id)?)))
             .collect();
         // fp32 is what others are held against, by preference where outputs are held against it too.
         let rank = |cell: &CellRecord| {
+            let wrong = cell.verdict == Some(Verdict::WrongOutput);
             let other = cell.precision.requested != Precision::Fp32;
-            (other, cell.backend.name != plan.reference.backend.name())
+            (wrong, other, cell.backend.name != plan.reference.backend.name())
         };
         let Some(&(reference, base)) = scored.iter().min_by_key(|(cell, _)| rank(cell)) else { return Vec::new() };
         let others = scored.iter().filter(|(cell, _)| cell.id != reference.id);
-        let label = |cell: &CellRecord, beside: &CellRecord| match cell.backend.name == beside.backend.name {
-            true => cell.precision.requested.to_string(),
-            false => format!("{} {}", cell.backend.name, cell.precision.requested),
+        let label = |cell: &CellRecord, beside: &CellRecord| {
+            let backend =
+                if cell.backend.name == beside.backend.name { "" } else { &format!("{} ", cell.backend.name) };
+            let batch = if cell.batch == beside.batch { "" } else { &format!(" in batches of {}", cell.batch) };
+            format!("{backend}{}{batch}", cell.precision.requested)
         };
         others
             .map(|&(cell, evaluation)| {
@@ -195,6 +206,30 @@ fn truths(data: &Dataset, unread: &[i64]) -> Truths {
         classes: data.categories.iter().map(|category| (category.id, category.name.clone())).collect(),
         objects: (0..).zip(all).map(object).collect(),
     }
+}
+
+/// Whether the data of an earlier sitting is what it was: its rows stand beside those to come.
+pub(crate) fn data_unchanged(record: &RunRecord) -> anyhow::Result<()> {
+    let Some(spec) = &record.plan.evaluation else { return Ok(()) };
+    check_data(&spec.data)?;
+    for (planned, cell) in record.plan.cells.iter().zip(&record.cells) {
+        let Some(accuracy) = &cell.accuracy else { continue };
+        let data = dataset::open(&spec.data, kind_of(cell, &planned.model.source))?;
+        anyhow::ensure!(
+            data.sha256 == accuracy.data.sha256,
+            "cannot resume {}: the data ({}) is not what {} was scored on",
+            record.run.id,
+            data.name,
+            cell.id
+        );
+    }
+    Ok(())
+}
+
+/// The scenes that fit a cell.
+fn kind_of(cell: &CellRecord, source: &ModelSource) -> SceneKind {
+    let names = cell.model.info.as_ref().map(|info| info.metadata.names.as_slice()).unwrap_or_default();
+    scene_kind(source, names)
 }
 
 /// Whether anything of the data can be scored; said before anything runs.

@@ -114,6 +114,15 @@ impl Files {
         self.folder.cell_dir(slug)
     }
 
+    /// A file of a cell's own, without what must not be seen.
+    pub(super) fn write_json(&self, path: &Path, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        let text = match &self.redactor {
+            Some(redactor) => serde_json::to_vec_pretty(&redactor.json(value))?,
+            None => serde_json::to_vec_pretty(value)?,
+        };
+        Ok(write_atomic(path, &text)?)
+    }
+
     pub(crate) fn read_samples(&self) -> Result<Vec<(String, Sample)>, StoreError> {
         prony_store::read_samples(&self.folder.file("samples.csv"))
     }

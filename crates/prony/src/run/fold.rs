@@ -125,7 +125,7 @@ impl CellFold {
             }
             EventKind::Evaluated { outcome, problem } => {
                 self.evaluated = outcome.as_deref().cloned();
-                record.accuracy_absent.clone_from(problem);
+                record.accuracy_absent = problem.as_ref().map(|problem| problem.message.clone());
             }
             EventKind::Consistent { checks } => record.consistency.clone_from(checks),
             EventKind::Placed { placement, problem } => {

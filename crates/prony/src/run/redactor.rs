@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use prony_store::write_atomic;
-use prony_types::{ModelSource, Plan, RunRecord, SourceSpec};
+use prony_types::{DataSource, DataSpec, ModelSource, Plan, RunRecord, SourceSpec};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,6 +28,15 @@ impl Redactor {
             SourceSpec::Dir(path) | SourceSpec::Tensor(path) => add(path),
             SourceSpec::Scenes => {}
         }
+        if let Some(DataSpec { source, ids, images, .. }) = plan.evaluation.as_ref().map(|spec| &spec.data) {
+            if let DataSource::Path(path) = source {
+                add(path);
+                path.parent().into_iter().for_each(&mut add);
+            }
+            images.iter().for_each(|path| add(path));
+            ids.iter().filter_map(|path| path.parent()).for_each(&mut add);
+        }
+        plan.gates.baseline.iter().filter_map(|path| path.parent()).for_each(&mut add);
         crate::runtime::home::folder(home).iter().for_each(|home| add(home));
         let models = plan.cells.iter().map(|cell| &cell.model).chain(&plan.reference.model);
         for model in models {

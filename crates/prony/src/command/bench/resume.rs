@@ -13,7 +13,7 @@ use prony_types::{
 use crate::discover::Found;
 use crate::options::BenchOptions;
 use crate::resolve::{Fate, Resolved, fate_again};
-use crate::run::run_info;
+use crate::run::{data_unchanged, run_info};
 
 pub(super) fn earlier_run(path: &Path) -> anyhow::Result<(RunFolder, RunRecord)> {
     let folder = RunFolder::open(path)?;
@@ -60,6 +60,7 @@ pub(super) fn resumed(
         let file = prony_model::ModelFile::open(&cell.model.source)?;
         refuse(&format!("model {}", cell.model.name), &cell.model.sha256, &file.sha256)?;
     }
+    data_unchanged(record)?;
     let again = |(spec, cell): (&CellSpec, &CellRecord)| Some((spec.id.clone(), fate_again(spec, cell)?));
     let unfinished = |(_, cell): &(&CellSpec, &CellRecord)| cell.status != CellStatus::Completed;
     let fates: BTreeMap<String, Fate> =
