@@ -276,7 +276,9 @@ fn no_other_fact_changes() {
     after.plan.cells[0].engine.clone_from(&before.plan.cells[0].engine);
     after.plan.cells[0].artifact.clone_from(&before.plan.cells[0].artifact);
     after.plan.input.source = before.plan.input.source.clone();
+    after.plan.evaluation.clone_from(&before.plan.evaluation);
     after.plan.gates.baseline.clone_from(&before.plan.gates.baseline);
+    after.accuracy_comparisons[0].reason.clone_from(&before.accuracy_comparisons[0].reason);
     after.gates[0].reason.clone_from(&before.gates[0].reason);
     after.comparisons[0].reason.clone_from(&before.comparisons[0].reason);
     after.recommendation[0].text.clone_from(&before.recommendation[0].text);
@@ -288,6 +290,11 @@ fn no_other_fact_changes() {
     new.memory.violations.clone_from(&old.memory.violations);
     new.agreement.clone_from(&old.agreement);
     new.input.clone_from(&old.input);
+    new.accuracy_absent.clone_from(&old.accuracy_absent);
+    let (of_old, of_new) = (old.accuracy.as_ref().unwrap(), new.accuracy.as_mut().unwrap());
+    of_new.data.name.clone_from(&of_old.data.name);
+    of_new.data.problems.clone_from(&of_old.data.problems);
+    of_new.data.classes.clone_from(&of_old.data.classes);
     new.thumbnails.clone_from(&old.thumbnails);
     assert_eq!(after, before);
 }
