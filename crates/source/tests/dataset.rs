@@ -405,6 +405,93 @@ fn a_subset_holds_the_slice_and_has_its_hash() {
     write(&slice, place.path(), Transfer::Copy, None).expect("a folder that was left half done is still ours");
 }
 
+/// Names and contents of the files of a folder, through links.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// A run that was stopped after six images.
+fn interrupted(data: &Dataset, out: &Path, transfer: Transfer) {
+    // One after the other: with many threads all could be under way by then.
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let spec = SubsetSpec { out, transfer, max_side: None };
+    let stopped = alone.install(|| subset::write(data, &spec, &|done| done < 6));
+    assert!(matches!(stopped, Err(SourceError::Interrupted { done: 6, .. })), "{stopped:?}");
+    let links = fs::read_dir(out.join("images")).unwrap().filter(|entry| {
+        let meta = entry.as_ref().unwrap().path().symlink_metadata().unwrap();
+        meta.is_symlink() || std::os::unix::fs::MetadataExt::nlink(&meta) > 1
+    });
+    assert_eq!(links.count(), 6);
+}
+
+#[test]
+fn what_an_interrupted_run_linked_is_never_written_through() {
+    for link in [Transfer::Link, Transfer::Symlink] {
+        for (transfer, max_side) in [(link, None), (Transfer::Copy, None), (Transfer::Copy, Some(4)), (link, Some(4))] {
+            let dir = many(12);
+            let originals = contents(&dir.path().join("images"));
+            let data = open(dir.path());
+            let place = tempfile::tempdir().unwrap();
+            let out = place.path();
+            interrupted(&data, out, link);
+            // As a run that was killed between two steps leaves it.
+            std::os::unix::fs::symlink(&originals[0].0, out.join("images/.prony-1-1.part")).unwrap();
+
+            let again = write(&data, out, transfer, max_side).unwrap();
+            assert_eq!(again.images, 12, "{link:?}, then {transfer:?} {max_side:?}");
+            assert!(contents(&dir.path().join("images")) == originals, "{link:?}, then {transfer:?} {max_side:?}");
+            assert_eq!(contents(&out.join("images")).len(), 12, "{link:?}, then {transfer:?} {max_side:?}");
+            assert_eq!(open(out).sha256, again.sha256);
+
+            // A smaller slice after one that was not finished: nothing of the larger one stays, but what is not ours.
+            interrupted(&data, out, link);
+            fs::write(out.join("images/mine.txt"), "keep").unwrap();
+            let few = dataset::open(&DataSpec { limit: Some(2), ..spec(dir.path()) }, SceneKind::Rgb).unwrap();
+            write(&few, out, transfer, max_side).unwrap();
+            assert_eq!(contents(&out.join("images")).len(), 3);
+            assert!(contents(&dir.path().join("images")) == originals);
+        }
+    }
+}
+
+#[test]
+fn a_link_that_stands_where_an_image_goes_is_replaced() {
+    // Folders of earlier versions do not say what they were going to write.
+    let dir = many(3);
+    let originals = contents(&dir.path().join("images"));
+    let data = open(dir.path());
+    for (transfer, max_side) in
+        [(Transfer::Link, None), (Transfer::Symlink, None), (Transfer::Copy, None), (Transfer::Copy, Some(4))]
+    {
+        let place = tempfile::tempdir().unwrap();
+        put(&place.path().join("ids.txt"), "# made by `prony data subset` of x\n# not finished\n");
+        fs::create_dir(place.path().join("images")).unwrap();
+        fs::hard_link(&originals[0].0, place.path().join("images/0000.png")).unwrap();
+        std::os::unix::fs::symlink(&originals[1].0, place.path().join("images/0001.png")).unwrap();
+        assert_eq!(write(&data, place.path(), transfer, max_side).unwrap().images, 3);
+        assert!(contents(&dir.path().join("images")) == originals, "{transfer:?} {max_side:?}");
+        assert_eq!(contents(&place.path().join("images")).len(), 3, "{transfer:?} {max_side:?}");
+    }
+}
+
+#[test]
+fn a_slice_is_not_cut_into_the_folder_that_it_is_read_from() {
+    let dir = many(6);
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    write(&open(dir.path()), &first, Transfer::Copy, None).unwrap();
+    write(&open(&first), &second, Transfer::Symlink, None).unwrap();
+    let before = contents(&first.join("images"));
+    for from in [&first, &second] {
+        let error = write(&open(from), &first, Transfer::Copy, Some(4)).unwrap_err().to_string();
+        assert!(error.contains("read from this folder"), "{error}");
+        assert!(contents(&first.join("images")) == before);
+        assert_eq!(open(&first).images.len(), 6);
+    }
+}
+
 #[test]
 fn a_subset_scales_images_with_their_boxes_and_leaves_broken_ones_out() {
     let dir = broken_coco();
