@@ -115,6 +115,23 @@ fn a_broken_coco_set_is_opened_and_everything_wrong_is_named() {
 }
 
 #[test]
+fn half_a_jpeg_is_no_image_of_a_data_set() {
+    let dir = broken_coco();
+    let file = dir.path().join("val2017/good.jpg");
+    let whole = fs::read(&file).unwrap();
+    // Within the picture: half of so small a file is tables.
+    fs::write(&file, &whole[..whole.len() - 200]).unwrap();
+    let data = open(dir.path());
+    let error = data.load(0, &mut Loader::default()).unwrap_err();
+    assert!(matches!(error, SourceError::BadImage { .. }), "{error}");
+    assert!(error.to_string().contains("good.jpg: ends early: "), "{error}");
+    assert!(summary::check(&data, &|_| true)[0].contains("good.jpg: ends early"));
+    assert_eq!(Loader::default().load(&file).unwrap().width(), 64, "a folder shows what there is");
+    fs::write(&file, whole).unwrap();
+    assert_eq!(data.load(0, &mut Loader::default()).unwrap().width(), 64);
+}
+
+#[test]
 fn a_summary_counts_by_class_and_by_size() {
     let dir = broken_coco();
     let summary = summary::summary(&open(dir.path()));
