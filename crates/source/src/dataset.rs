@@ -59,6 +59,8 @@ pub struct Category {
 /// An object that is truly on an image. Pixels, from the top left corner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth {
+    /// Its own in its data set: as COCO's file has it, which may begin at 0; others are counted from 1.
+    pub id: i64,
     /// Index into [`Dataset::categories`].
     pub category: u32,
     /// Left edge.

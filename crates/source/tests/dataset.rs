@@ -90,6 +90,7 @@ fn a_broken_coco_set_is_opened_and_everything_wrong_is_named() {
         (1, 1.5, 12.25, 99.5, false)
     );
     assert_eq!((truths[1].category, truths[1].crowd), (0, true));
+    assert_eq!([truths[0].id, truths[1].id, data.truths(1)[0].id], [11, 12, 15]);
 
     let said: Vec<&str> = data.problems.named().collect();
     for expected in
@@ -242,6 +243,7 @@ fn a_data_yaml_is_read_as_ultralytics_reads_it() {
     assert_eq!((polygon.category, polygon.x, polygon.y, polygon.w, polygon.h), (1, 20.0, 10.0, 40.0, 20.0));
     assert_eq!(data.truths(1).len(), 2, "twins count once");
     assert_eq!((data.truths(2).len(), data.truths(3).len()), (0, 0));
+    assert_eq!([polygon.id, data.truths(1)[0].id, data.truths(1)[1].id], [1, 2, 3]);
     assert_eq!(data.chosen, 7);
     let kinds: Vec<_> = data.problems.kinds().map(|(kind, count, _)| (kind, count)).collect();
     let expected = [
@@ -388,6 +390,14 @@ fn write(
 #[test]
 fn a_subset_holds_the_slice_and_has_its_hash() {
     let dir = many(30);
+    // From 0, as some programs count; the subset is scored as the whole is.
+    let file = dir.path().join("annotations/instances.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let slice_of_one = dataset::open(&DataSpec { limit: Some(8), ..spec(dir.path()) }, SceneKind::Rgb).unwrap();
+    let text = (0..30).fold(text, |text, id| {
+        text.replace(&format!(r#""id": {}, "image_id""#, id + 1), &format!(r#""id": {id}, "image_id""#))
+    });
+    fs::write(&file, text).unwrap();
     let slice = dataset::open(&DataSpec { limit: Some(8), ..spec(dir.path()) }, SceneKind::Rgb).unwrap();
     for transfer in [Transfer::Copy, Transfer::Link, Transfer::Symlink] {
         let place = tempfile::tempdir().unwrap();
@@ -395,7 +405,11 @@ fn a_subset_holds_the_slice_and_has_its_hash() {
         let summary = write(&slice, &out, transfer, None).unwrap();
         assert_eq!((summary.images, summary.objects, summary.scaled), (8, 8, 0));
         assert_eq!(summary.sha256, slice.sha256);
+        assert_eq!(summary.sha256, slice_of_one.sha256, "ids of objects are not hashed");
         let back = open(&out);
+        for index in 0..8 {
+            assert_eq!((back.truths(index), back.truths(index)[0].id), (slice.truths(index), back.images[index].id));
+        }
         assert_eq!((back.images.len(), &back.sha256), (8, &slice.sha256));
         let list = DataSpec { ids: Some(out.join("ids.txt")), ..spec(dir.path()) };
         assert_eq!(dataset::open(&list, SceneKind::Rgb).unwrap().sha256, slice.sha256);
