@@ -274,6 +274,15 @@ fn https_without_curl_and_wget_says_what_is_missing() {
     assert!(names(&place.path("out")).is_empty());
 }
 
+/// The real tool, alone in `bin`, but the loopback server has no certificate.
+fn insecure(place: &Place, tool: &str) {
+    let script = place.path("bin").join(tool);
+    fs::create_dir(place.path("bin")).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    fs::write(&script, format!("#!/bin/bash\nPATH='{path}'\nexec {tool} \"${{@/#https:/http:}}\"\n")).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 #[test]
 fn https_is_left_to_curl_or_wget_with_the_same_checks() {
     for tool in ["curl", "wget"] {
@@ -291,13 +300,8 @@ fn https_is_left_to_curl_or_wget_with_the_same_checks() {
                 _ => whole,
             }
         });
-        // The real tool, but the loopback server has no certificate.
         let place = Place::new();
-        let script = place.path("bin").join(tool);
-        fs::create_dir(place.path("bin")).unwrap();
-        let path = std::env::var("PATH").unwrap();
-        fs::write(&script, format!("#!/bin/bash\nPATH='{path}'\nexec {tool} \"${{@/#https:/http:}}\"\n")).unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        insecure(&place, tool);
         let run = |words: &[&str]| command(&place.path("out"), words).env("PATH", place.path("bin")).output().unwrap();
         let secure = |path: &str| server.url(path).replace("http:", "https:");
 
@@ -312,5 +316,47 @@ fn https_is_left_to_curl_or_wget_with_the_same_checks() {
         expect_code(&gone, 2);
         assert!(stderr(&gone).contains("404"), "{tool}: {}", stderr(&gone));
         assert_eq!(names(&place.path("out")), ["x.bin"], "{tool}");
+    }
+}
+
+#[test]
+fn https_from_a_server_that_cannot_resume_begins_again_once() {
+    for tool in ["curl", "wget"] {
+        if !has_tool(tool) {
+            continue;
+        }
+        for breaks in [1, usize::MAX] {
+            let body = content(11, 150_000);
+            let served = body.clone();
+            let gets = std::sync::atomic::AtomicUsize::new(0);
+            let server = Server::start(move |request, _| {
+                let headers = format!("ETag: \"1\"\r\nContent-Length: {}\r\n", served.len());
+                let whole = reply("200 OK", &headers, &served);
+                if request.method == "HEAD" {
+                    return cut(whole, 0);
+                }
+                // Those that ask for the rest are answered with the whole.
+                let broken = request.from.is_none() && gets.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < breaks;
+                if broken { cut(whole, 60_000) } else { whole }
+            });
+            let place = Place::new();
+            insecure(&place, tool);
+            let url = server.url("/x.bin").replace("http:", "https:");
+            let output = command(&place.path("out"), &[&url, "--sha256", &sha256(&body)])
+                .env("PATH", place.path("bin"))
+                .output()
+                .unwrap();
+            let said = stderr(&output);
+            if breaks == 1 || tool == "wget" {
+                // Wget passes over what it has.
+                expect_code(&output, 0);
+                assert!(fs::read(place.path("out/x.bin")).unwrap() == body, "{tool}");
+                assert_eq!(said.contains("x.bin: cannot be resumed; from the beginning"), tool == "curl", "{said}");
+            } else {
+                expect_code(&output, 2);
+                assert_eq!(said.matches("from the beginning").count(), 1, "{said}");
+                assert_eq!(names(&place.path("out")), ["x.bin.part", "x.bin.part.json"]);
+            }
+        }
     }
 }

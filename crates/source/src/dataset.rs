@@ -59,6 +59,8 @@ pub struct Category {
 /// An object that is truly on an image. Pixels, from the top left corner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth {
+    /// Its own in its data set: as COCO's file has it, which may begin at 0; others are counted from 1.
+    pub id: i64,
     /// Index into [`Dataset::categories`].
     pub category: u32,
     /// Left edge.
@@ -145,7 +147,8 @@ impl Dataset {
     }
 
     /// Decodes an image, or paints the scene. The frame stays in `loader` until its next use. An image of another size
-    /// than the data set says is refused: its boxes would lie beside the objects.
+    /// than the data set says is refused: its boxes would lie beside the objects. So is a JPEG that ends early: objects
+    /// would be missing.
     ///
     /// # Panics
     /// If there is no image `index`.
@@ -155,7 +158,7 @@ impl Dataset {
             (Origin::Scene(scene), Some((kind, seed))) => Ok(loader.hold(scenes::scene(kind, seed, *scene).image)),
             (Origin::Scene(_), None) => unreachable!("scenes come with their kind and seed"),
             (Origin::File(path), _) => {
-                let image = loader.load(path)?;
+                let image = loader.load_whole(path)?;
                 let size = (image.width(), image.height());
                 if let Some(said) = entry.size.filter(|said| *said != size) {
                     let reason = format!("is {}x{}, but its labels are for {}x{}", size.0, size.1, said.0, said.1);

@@ -25,6 +25,44 @@ pub(crate) fn frame(file: &[u8], spare: Vec<u8>) -> Result<Image, String> {
     into_frame(decoded).ok_or_else(|| "has no pixels".to_owned())
 }
 
+/// As [`frame`], but a JPEG that ends before its picture does is refused: what is missing would be grey, and objects on it
+/// would count as overlooked.
+pub(crate) fn whole_frame(file: &[u8], spare: Vec<u8>) -> Result<Image, String> {
+    if ends_early(file) {
+        return Err(format!(
+            "ends early: {} bytes, without the end of the picture; fetch or copy it again",
+            file.len()
+        ));
+    }
+    frame(file, spare)
+}
+
+/// Whether a JPEG has a picture without an end. Files that are damaged before that are left to the decoder.
+fn ends_early(file: &[u8]) -> bool {
+    // From behind, because that is where it is; anything may follow it. Within a picture these two bytes never stand
+    // together, and a thumbnail, which has an end of its own, lies in a segment before it.
+    picture(file).is_some_and(|picture| !picture.windows(2).rev().any(|pair| pair == [0xFF, 0xD9]))
+}
+
+/// What follows the header of a JPEG's first scan.
+fn picture(file: &[u8]) -> Option<&[u8]> {
+    let mut rest = file.strip_prefix(&[0xFF, 0xD8])?;
+    loop {
+        // Bytes that do not belong there are passed over, as the decoder does.
+        let start = rest.windows(2).position(|pair| pair[0] == 0xFF && !matches!(pair[1], 0 | 0xFF))?;
+        let marker = rest[start + 1];
+        rest = &rest[start + 2..];
+        if matches!(marker, 0x01 | 0xD0..=0xD8) {
+            continue;
+        }
+        let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));
+        rest = rest.get(length..)?;
+        if marker == 0xDA {
+            return Some(rest);
+        }
+    }
+}
+
 fn from_jpeg(file: &[u8], mut samples: Vec<u8>) -> Result<(DynamicImage, Orientation), String> {
     // Viewers show what there is of a damaged file, and OpenCV too. The sides are checked below, with our own words.
     let side = usize::from(u16::MAX);

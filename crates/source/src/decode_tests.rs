@@ -121,3 +121,45 @@ fn a_jpeg_that_claims_too_much_is_refused_before_memory_is_taken() {
         assert!(error.contains(&format!("{width}x{height} is too large to decode")), "{error}");
     }
 }
+
+#[test]
+fn a_jpeg_that_ends_early_is_refused_where_it_must_be_whole() {
+    let image = Image::from_u8(64, 48, PixelFormat::Rgb8, picture(64, 48).into_raw()).unwrap();
+    let colour = crate::jpeg::encode_jpeg(&image).unwrap();
+    let grey = jpeg(&DynamicImage::from(picture(64, 48)).grayscale());
+    for file in [colour, grey] {
+        let whole = frame(&file, Vec::new()).unwrap();
+        assert_eq!(whole_frame(&file, Vec::new()).unwrap(), whole);
+        // Cameras and programs put things behind the end.
+        let longer = [&file[..], b"trailer \xff\x00\xff"].concat();
+        assert_eq!(whole_frame(&longer, Vec::new()).unwrap(), whole);
+
+        // The thumbnail has an end of its own, which is not that of the picture.
+        let thumbnail = [b"Exif\0\0", &file[..file.len().min(5000)], b"\xff\xd9"].concat();
+        let with_thumbnail = with_segment(&file, 0xe1, &thumbnail);
+        assert_eq!(whole_frame(&with_thumbnail, Vec::new()).unwrap(), whole);
+        let half = |file: &[u8]| file[..file.len() - 700].to_vec();
+        for cut in
+            [half(&file), half(&with_thumbnail), file[..file.len() - 1].to_vec(), file[..file.len() - 2].to_vec()]
+        {
+            let error = whole_frame(&cut, Vec::new()).unwrap_err();
+            assert!(error.starts_with(&format!("ends early: {} bytes", cut.len())), "{error}");
+            assert!(frame(&cut, Vec::new()).is_ok(), "a folder shows what there is");
+        }
+    }
+}
+
+#[test]
+fn restarts_and_further_scans_are_no_end() {
+    let scan = |content: &[u8]| [&raw((0xda, &[1, 1, 0, 0, 63, 0])), content].concat();
+    let head = [&[0xff, 0xd8][..], &raw((0xc2, &[8, 0, 8, 0, 8, 1, 1, 0x11, 0]))].concat();
+    let first = [&head[..], &scan(b"\x12\xff\x00\xd9\xff\xd0\x34\xff\xd7\x56")].concat();
+    let second = [&first[..], &raw((0xc4, &[0; 17])), &scan(b"\x78")].concat();
+    for cut in [&first, &second] {
+        assert!(ends_early(cut));
+        assert!(!ends_early(&[cut, b"\xff\xd9".as_slice()].concat()));
+        assert!(!ends_early(&[cut, b"\xff\xff\xd9more".as_slice()].concat()), "filled up");
+    }
+    // No picture yet: the decoder has better words for it.
+    assert!(!ends_early(&head) && !ends_early(b"") && !ends_early(b"\x89PNG"));
+}

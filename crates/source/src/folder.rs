@@ -44,10 +44,20 @@ pub struct Loader {
 
 impl Loader {
     /// Decodes one file: 8-bit RGB, or grey of 8 or 16 bits as stored. Alpha is dropped, 16-bit colour reduced to 8, and
-    /// the camera's orientation applied, as OpenCV does. The frame stays until the next call.
+    /// the camera's orientation applied, as OpenCV does. Of a JPEG that ends early the rest is grey. The frame stays until
+    /// the next call.
     pub fn load(&mut self, path: &Path) -> Result<&Image, SourceError> {
+        self.load_by(path, decode::frame)
+    }
+
+    /// As [`Loader::load`], but a JPEG that ends early is refused.
+    pub(crate) fn load_whole(&mut self, path: &Path) -> Result<&Image, SourceError> {
+        self.load_by(path, decode::whole_frame)
+    }
+
+    fn load_by(&mut self, path: &Path, decode: Decode) -> Result<&Image, SourceError> {
         let spare = self.image.take().and_then(Image::into_u8).unwrap_or_default();
-        Ok(self.image.insert(read(path, &mut self.file, spare)?))
+        Ok(self.image.insert(read(path, &mut self.file, spare, decode)?))
     }
 
     /// Keeps a frame that did not come from a file.
@@ -58,15 +68,18 @@ impl Loader {
 
 /// Decodes a single file, as [`Loader::load`] does.
 pub fn load(path: &Path) -> Result<Image, SourceError> {
-    read(path, &mut Vec::new(), Vec::new())
+    read(path, &mut Vec::new(), Vec::new(), decode::frame)
 }
 
-fn read(path: &Path, bytes: &mut Vec<u8>, spare: Vec<u8>) -> Result<Image, SourceError> {
+/// What becomes of a file's bytes, with memory to use again.
+type Decode = fn(&[u8], Vec<u8>) -> Result<Image, String>;
+
+fn read(path: &Path, bytes: &mut Vec<u8>, spare: Vec<u8>, decode: Decode) -> Result<Image, SourceError> {
     // In one read: decoders ask for it in many small ones.
     bytes.clear();
     let all = File::open(path).and_then(|mut file| file.read_to_end(bytes));
     all.map_err(SourceError::io(path, "open the image"))?;
-    decode::frame(bytes, spare).map_err(|reason| SourceError::BadImage { path: path.to_path_buf(), reason })
+    decode(bytes, spare).map_err(|reason| SourceError::BadImage { path: path.to_path_buf(), reason })
 }
 
 pub(crate) fn is_image_name(path: &Path) -> bool {

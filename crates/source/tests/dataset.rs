@@ -90,6 +90,7 @@ fn a_broken_coco_set_is_opened_and_everything_wrong_is_named() {
         (1, 1.5, 12.25, 99.5, false)
     );
     assert_eq!((truths[1].category, truths[1].crowd), (0, true));
+    assert_eq!([truths[0].id, truths[1].id, data.truths(1)[0].id], [11, 12, 15]);
 
     let said: Vec<&str> = data.problems.named().collect();
     for expected in
@@ -112,6 +113,23 @@ fn a_broken_coco_set_is_opened_and_everything_wrong_is_named() {
     let broken = summary::check(&data, &|_| true);
     assert_eq!(broken.len(), 3, "{broken:?}");
     assert!(broken[0].contains("broken.jpg") && broken[2].contains("strip.png"), "{broken:?}");
+}
+
+#[test]
+fn half_a_jpeg_is_no_image_of_a_data_set() {
+    let dir = broken_coco();
+    let file = dir.path().join("val2017/good.jpg");
+    let whole = fs::read(&file).unwrap();
+    // Within the picture: half of so small a file is tables.
+    fs::write(&file, &whole[..whole.len() - 200]).unwrap();
+    let data = open(dir.path());
+    let error = data.load(0, &mut Loader::default()).unwrap_err();
+    assert!(matches!(error, SourceError::BadImage { .. }), "{error}");
+    assert!(error.to_string().contains("good.jpg: ends early: "), "{error}");
+    assert!(summary::check(&data, &|_| true)[0].contains("good.jpg: ends early"));
+    assert_eq!(Loader::default().load(&file).unwrap().width(), 64, "a folder shows what there is");
+    fs::write(&file, whole).unwrap();
+    assert_eq!(data.load(0, &mut Loader::default()).unwrap().width(), 64);
 }
 
 #[test]
@@ -225,6 +243,7 @@ fn a_data_yaml_is_read_as_ultralytics_reads_it() {
     assert_eq!((polygon.category, polygon.x, polygon.y, polygon.w, polygon.h), (1, 20.0, 10.0, 40.0, 20.0));
     assert_eq!(data.truths(1).len(), 2, "twins count once");
     assert_eq!((data.truths(2).len(), data.truths(3).len()), (0, 0));
+    assert_eq!([polygon.id, data.truths(1)[0].id, data.truths(1)[1].id], [1, 2, 3]);
     assert_eq!(data.chosen, 7);
     let kinds: Vec<_> = data.problems.kinds().map(|(kind, count, _)| (kind, count)).collect();
     let expected = [
@@ -371,6 +390,14 @@ fn write(
 #[test]
 fn a_subset_holds_the_slice_and_has_its_hash() {
     let dir = many(30);
+    // From 0, as some programs count; the subset is scored as the whole is.
+    let file = dir.path().join("annotations/instances.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let slice_of_one = dataset::open(&DataSpec { limit: Some(8), ..spec(dir.path()) }, SceneKind::Rgb).unwrap();
+    let text = (0..30).fold(text, |text, id| {
+        text.replace(&format!(r#""id": {}, "image_id""#, id + 1), &format!(r#""id": {id}, "image_id""#))
+    });
+    fs::write(&file, text).unwrap();
     let slice = dataset::open(&DataSpec { limit: Some(8), ..spec(dir.path()) }, SceneKind::Rgb).unwrap();
     for transfer in [Transfer::Copy, Transfer::Link, Transfer::Symlink] {
         let place = tempfile::tempdir().unwrap();
@@ -378,7 +405,11 @@ fn a_subset_holds_the_slice_and_has_its_hash() {
         let summary = write(&slice, &out, transfer, None).unwrap();
         assert_eq!((summary.images, summary.objects, summary.scaled), (8, 8, 0));
         assert_eq!(summary.sha256, slice.sha256);
+        assert_eq!(summary.sha256, slice_of_one.sha256, "ids of objects are not hashed");
         let back = open(&out);
+        for index in 0..8 {
+            assert_eq!((back.truths(index), back.truths(index)[0].id), (slice.truths(index), back.images[index].id));
+        }
         assert_eq!((back.images.len(), &back.sha256), (8, &slice.sha256));
         let list = DataSpec { ids: Some(out.join("ids.txt")), ..spec(dir.path()) };
         assert_eq!(dataset::open(&list, SceneKind::Rgb).unwrap().sha256, slice.sha256);
@@ -403,6 +434,93 @@ fn a_subset_holds_the_slice_and_has_its_hash() {
         subset::write(&slice, &SubsetSpec { out: place.path(), transfer: Transfer::Copy, max_side: None }, &|_| false);
     assert!(matches!(stopped, Err(SourceError::Interrupted { .. })), "{stopped:?}");
     write(&slice, place.path(), Transfer::Copy, None).expect("a folder that was left half done is still ours");
+}
+
+/// Names and contents of the files of a folder, through links.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// A run that was stopped after six images.
+fn interrupted(data: &Dataset, out: &Path, transfer: Transfer) {
+    // One after the other: with many threads all could be under way by then.
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let spec = SubsetSpec { out, transfer, max_side: None };
+    let stopped = alone.install(|| subset::write(data, &spec, &|done| done < 6));
+    assert!(matches!(stopped, Err(SourceError::Interrupted { done: 6, .. })), "{stopped:?}");
+    let links = fs::read_dir(out.join("images")).unwrap().filter(|entry| {
+        let meta = entry.as_ref().unwrap().path().symlink_metadata().unwrap();
+        meta.is_symlink() || std::os::unix::fs::MetadataExt::nlink(&meta) > 1
+    });
+    assert_eq!(links.count(), 6);
+}
+
+#[test]
+fn what_an_interrupted_run_linked_is_never_written_through() {
+    for link in [Transfer::Link, Transfer::Symlink] {
+        for (transfer, max_side) in [(link, None), (Transfer::Copy, None), (Transfer::Copy, Some(4)), (link, Some(4))] {
+            let dir = many(12);
+            let originals = contents(&dir.path().join("images"));
+            let data = open(dir.path());
+            let place = tempfile::tempdir().unwrap();
+            let out = place.path();
+            interrupted(&data, out, link);
+            // As a run that was killed between two steps leaves it.
+            std::os::unix::fs::symlink(&originals[0].0, out.join("images/.prony-1-1.part")).unwrap();
+
+            let again = write(&data, out, transfer, max_side).unwrap();
+            assert_eq!(again.images, 12, "{link:?}, then {transfer:?} {max_side:?}");
+            assert!(contents(&dir.path().join("images")) == originals, "{link:?}, then {transfer:?} {max_side:?}");
+            assert_eq!(contents(&out.join("images")).len(), 12, "{link:?}, then {transfer:?} {max_side:?}");
+            assert_eq!(open(out).sha256, again.sha256);
+
+            // A smaller slice after one that was not finished: nothing of the larger one stays, but what is not ours.
+            interrupted(&data, out, link);
+            fs::write(out.join("images/mine.txt"), "keep").unwrap();
+            let few = dataset::open(&DataSpec { limit: Some(2), ..spec(dir.path()) }, SceneKind::Rgb).unwrap();
+            write(&few, out, transfer, max_side).unwrap();
+            assert_eq!(contents(&out.join("images")).len(), 3);
+            assert!(contents(&dir.path().join("images")) == originals);
+        }
+    }
+}
+
+#[test]
+fn a_link_that_stands_where_an_image_goes_is_replaced() {
+    // Folders of earlier versions do not say what they were going to write.
+    let dir = many(3);
+    let originals = contents(&dir.path().join("images"));
+    let data = open(dir.path());
+    for (transfer, max_side) in
+        [(Transfer::Link, None), (Transfer::Symlink, None), (Transfer::Copy, None), (Transfer::Copy, Some(4))]
+    {
+        let place = tempfile::tempdir().unwrap();
+        put(&place.path().join("ids.txt"), "# made by `prony data subset` of x\n# not finished\n");
+        fs::create_dir(place.path().join("images")).unwrap();
+        fs::hard_link(&originals[0].0, place.path().join("images/0000.png")).unwrap();
+        std::os::unix::fs::symlink(&originals[1].0, place.path().join("images/0001.png")).unwrap();
+        assert_eq!(write(&data, place.path(), transfer, max_side).unwrap().images, 3);
+        assert!(contents(&dir.path().join("images")) == originals, "{transfer:?} {max_side:?}");
+        assert_eq!(contents(&place.path().join("images")).len(), 3, "{transfer:?} {max_side:?}");
+    }
+}
+
+#[test]
+fn a_slice_is_not_cut_into_the_folder_that_it_is_read_from() {
+    let dir = many(6);
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    write(&open(dir.path()), &first, Transfer::Copy, None).unwrap();
+    write(&open(&first), &second, Transfer::Symlink, None).unwrap();
+    let before = contents(&first.join("images"));
+    for from in [&first, &second] {
+        let error = write(&open(from), &first, Transfer::Copy, Some(4)).unwrap_err().to_string();
+        assert!(error.contains("read from this folder"), "{error}");
+        assert!(contents(&first.join("images")) == before);
+        assert_eq!(open(&first).images.len(), 6);
+    }
 }
 
 #[test]

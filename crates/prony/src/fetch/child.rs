@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -91,6 +91,12 @@ impl Tool {
         command.arg(part).arg(url);
         command
     }
+
+    /// Whether it failed because the server sends files from their beginning only.
+    fn cannot_resume(self, status: ExitStatus) -> bool {
+        // CURLE_RANGE_ERROR. Wget passes over what it has.
+        self == Tool::Curl && status.code() == Some(33)
+    }
 }
 
 /// A child that the kernel ends with its parent.
@@ -112,7 +118,7 @@ pub(super) fn transfer(errand: &Errand<'_>, url: &Url, part: &Part, name: &str) 
         );
     };
     let address = url.to_string();
-    let (mut most, mut fruitless) = (part.len()?, 0);
+    let (mut most, mut fruitless, mut restarted) = (part.len()?, 0, false);
     loop {
         let headers = head(errand, tool, &address)?;
         if errand.interrupt.asked() {
@@ -121,7 +127,14 @@ pub(super) fn transfer(errand: &Errand<'_>, url: &Url, part: &Part, name: &str) 
         let words = match attempt(errand, tool, &address, part, name, headers)? {
             Ran::Well => return Ok(End::Whole),
             Ran::Stopped => return Ok(End::Stopped),
-            Ran::Badly(words) => words,
+            // Once: a server that breaks off every time would otherwise send the beginning for ever.
+            Ran::CannotResume(_) if !restarted => {
+                errand.view.say(&format!("{name}: cannot be resumed; from the beginning"));
+                part.clear()?;
+                (most, fruitless, restarted) = (0, 0, true);
+                continue;
+            }
+            Ran::Badly(words) | Ran::CannotResume(words) => words,
         };
         let have = part.len()?;
         fruitless = if have > most { 1 } else { fruitless + 1 };
@@ -177,7 +190,7 @@ fn head(errand: &Errand<'_>, tool: Tool, address: &str) -> anyhow::Result<Option
         let ended = child.wait(errand, &mut || {});
         drop(child);
         let [out, err] = [out, err].map(|reader| reader.and_then(|reader| reader.join().ok()).unwrap_or_default());
-        ended.map(|well| well.filter(|well| *well).map(|_| out + "\n" + &err))
+        ended.map(|status| status.filter(ExitStatus::success).map(|_| out + "\n" + &err))
     })?;
     // Of a chain of redirections the last answer counts.
     let Some(said) = said else { return Ok(None) };
@@ -191,6 +204,8 @@ enum Ran {
     Stopped,
     /// The last thing that it said.
     Badly(String),
+    /// The same, where the server has only the whole.
+    CannotResume(String),
 }
 
 fn run(
@@ -211,9 +226,10 @@ fn run(
         let words = words.and_then(|reader| reader.join().ok()).unwrap_or_default();
         Ok(match ended? {
             None => Ran::Stopped,
-            Some(true) => Ran::Well,
-            Some(false) if words.is_empty() => Ran::Badly(format!("{} failed", tool.name())),
-            Some(false) => Ran::Badly(words),
+            Some(status) if status.success() => Ran::Well,
+            Some(status) if tool.cannot_resume(status) => Ran::CannotResume(words),
+            Some(_) if words.is_empty() => Ran::Badly(format!("{} failed", tool.name())),
+            Some(_) => Ran::Badly(words),
         })
     })
 }
@@ -226,11 +242,11 @@ impl Running {
         Ok(Running(command.spawn().with_context(|| format!("cannot start {}", tool.name()))?))
     }
 
-    /// Whether it ended well; `None` when the user asked to stop.
-    fn wait(&mut self, errand: &Errand<'_>, glance: &mut dyn FnMut()) -> anyhow::Result<Option<bool>> {
+    /// How it ended; `None` when the user asked to stop.
+    fn wait(&mut self, errand: &Errand<'_>, glance: &mut dyn FnMut()) -> anyhow::Result<Option<ExitStatus>> {
         loop {
             if let Some(status) = self.0.try_wait()? {
-                return Ok(Some(status.success()));
+                return Ok(Some(status));
             }
             if errand.interrupt.asked() {
                 return Ok(None);

@@ -49,6 +49,13 @@ impl Assembly {
         self.images.push(DataImage { id, name, origin, size, truths: first..self.truths.len() });
     }
 
+    /// Gives ids to the objects of the next image, where the data set has none: on from those that are there, from 1.
+    pub(super) fn number(&self, truths: &mut [Truth]) {
+        for (id, truth) in (self.truths.len() as i64 + 1..).zip(truths) {
+            truth.id = id;
+        }
+    }
+
     /// One that was chosen and cannot be used: the choice is the same on a machine that has its file.
     pub(super) fn miss(&mut self, id: i64, truths: &[Truth], kind: &'static str, why: String) {
         self.choose(id, truths);
@@ -59,6 +66,7 @@ impl Assembly {
         self.chosen += 1;
         self.hash.update(id.to_le_bytes());
         self.hash.update((truths.len() as u64).to_le_bytes());
+        // Without the ids of the objects: they say nothing about the picture.
         for truth in truths {
             self.hash.update(truth.category.to_le_bytes());
             for number in [truth.x, truth.y, truth.w, truth.h, truth.area] {

@@ -20,11 +20,12 @@ pub const HELD_OUT_SEED: u64 = 99;
 /// The first scenes of a series, or those that a list names by their index.
 pub(super) fn open(spec: &DataSpec, kind: SceneKind) -> Result<Dataset, SourceError> {
     let indices = indices(spec)?;
-    let truths: Vec<Vec<Truth>> =
+    let mut truths: Vec<Vec<Truth>> =
         indices.par_iter().map(|&index| scene_truth(kind, spec.seed, index).iter().map(truth).collect()).collect();
     let categories = (1..).zip(class_names(kind)).map(|(id, name)| Category { id, name: (*name).to_owned() });
     let mut assembly = Assembly::new(categories.collect());
-    for (&index, truths) in indices.iter().zip(&truths) {
+    for (&index, truths) in indices.iter().zip(&mut truths) {
+        assembly.number(truths);
         let candidate = Candidate {
             id: i64::from(index),
             name: format!("{index:06}.png"),
@@ -56,8 +57,9 @@ fn indices(spec: &DataSpec) -> Result<Vec<u32>, SourceError> {
     Ok(indices)
 }
 
+/// Without a number yet.
 fn truth(object: &GroundTruth) -> Truth {
     let GroundTruth { x, y, w, h, class, area, crowd } = *object;
     let [x, y, w, h, area] = [x, y, w, h, area].map(f64::from);
-    Truth { category: class, x, y, w, h, area, crowd }
+    Truth { id: 0, category: class, x, y, w, h, area, crowd }
 }

@@ -25,7 +25,7 @@ impl ClassMap {
 
 /// Finds a category for every class of a model, by name: case, and whether `_`, `-` or a blank stands between words, do
 /// not matter. A model without names (or with `class0`, `class1`, … for names) is matched in the order of category ids,
-/// if it has as many classes, where `classes` says how many those are.
+/// if it has as many classes. `classes` says how many those are; where nobody knows that either, it is an error.
 ///
 /// `categories` are in the order of their ids, as [`super::Dataset::categories`] is. No class in common is an error.
 pub fn map(model_names: &[String], classes: Option<usize>, categories: &[Category]) -> Result<ClassMap, SourceError> {
@@ -71,8 +71,9 @@ fn by_name(model_names: &[String], categories: &[Category]) -> Vec<Option<u32>> 
 
 fn by_index(classes: Option<usize>, categories: &[Category]) -> Result<ClassMap, SourceError> {
     let have = categories.len();
-    if let Some(count) = classes.filter(|count| *count != have) {
+    if classes != Some(have) {
         let names = some(categories.iter().map(|category| category.name.as_str()));
+        let count = classes.map_or_else(|| "an unknown number of".to_owned(), |count| count.to_string());
         let reason = format!(
             "the model has {count} classes without names and the data {have} categories ({names}), so nothing says which is \
              which; put the names into the model"
@@ -144,7 +145,7 @@ mod tests {
         let coco: Vec<Category> = ids.map(|id| Category { id, name: format!("thing {id}") }).collect();
         assert_eq!(coco.len(), 80);
         let placeholders: Vec<String> = (0..80).map(|index| format!("class_{index}")).collect();
-        for map in [map(&[], Some(80), &coco), map(&[], None, &coco), map(&placeholders, None, &coco)] {
+        for map in [map(&[], Some(80), &coco), map(&placeholders, None, &coco)] {
             let map = map.unwrap();
             let id = |class| coco[map.category(class).unwrap() as usize].id;
             assert_eq!([id(0), id(11), id(12), id(79)], [1, 13, 14, 90]);
@@ -153,6 +154,8 @@ mod tests {
         }
         let error = map(&[], Some(79), &coco).unwrap_err().to_string();
         assert!(error.contains("79 classes without names and the data 80 categories"), "{error}");
+        let error = map(&[], None, &coco).unwrap_err().to_string();
+        assert!(error.contains("an unknown number of classes without names and the data 80 categories"), "{error}");
     }
 
     #[test]

@@ -80,11 +80,11 @@ fn truths(instances: &Instances, chosen: &[usize]) -> Vec<Vec<Truth>> {
     let category: HashMap<i64, u32> = (0..).zip(&instances.categories).map(|(index, c)| (c.id, index)).collect();
     let mut truths = vec![Vec::new(); chosen.len()];
     for annotation in &instances.annotations {
-        let Annotation { bbox: [x, y, w, h], area, iscrowd, .. } = *annotation;
+        let Annotation { id, bbox: [x, y, w, h], area, iscrowd, .. } = *annotation;
         if let (Some(&place), Some(&category)) =
             (place.get(&annotation.image_id), category.get(&annotation.category_id))
         {
-            truths[place].push(Truth { category, x, y, w, h, area, crowd: iscrowd });
+            truths[place].push(Truth { id, category, x, y, w, h, area, crowd: iscrowd });
         }
     }
     truths

@@ -4,25 +4,21 @@
 //! with again. Ids and categories stay what they were.
 
 mod file;
+mod folder;
 mod instances;
 
 use std::collections::HashSet;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
 use self::file::Made;
+use self::folder::{MARK, claim, put};
 use super::assembly::{Assembly, Candidate};
 use super::{Dataset, Origin, Problems, Truth};
 use crate::SourceError;
-use crate::coco::read_instances;
 use crate::folder::Loader;
-
-/// First words of `ids.txt`; a folder that has it is ours to write over.
-const MARK: &str = "# made by `prony data subset`";
 
 /// How an image gets into the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +66,8 @@ pub fn write(
     spec: &SubsetSpec<'_>,
     progress: &(dyn Fn(u32) -> bool + Sync),
 ) -> Result<SubsetSummary, SourceError> {
-    claim(spec.out, &data.name)?;
     let names = file_names(data);
+    claim(spec.out, data, &names)?;
     let (done, stopped) = (AtomicU32::new(0), AtomicBool::new(false));
     let one = |loader: &mut Loader, index: usize| {
         if stopped.load(Ordering::Relaxed) {
@@ -153,51 +149,4 @@ fn file_names(data: &Dataset) -> Vec<String> {
         name
     };
     data.images.iter().map(name).collect()
-}
-
-/// Makes the folders and removes an older slice of ours. What someone else put there is not touched.
-fn claim(out: &Path, what: &str) -> Result<(), SourceError> {
-    let list = out.join("ids.txt");
-    match fs::read_dir(out) {
-        Ok(mut entries) => {
-            let ours = || fs::read_to_string(&list).is_ok_and(|text| text.starts_with(MARK));
-            if entries.next().is_some() && !ours() {
-                return Err(SourceError::ForeignFolder { path: out.to_path_buf() });
-            }
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) if e.kind() == io::ErrorKind::NotADirectory => {
-            return Err(SourceError::NotAFolder { path: out.to_path_buf() });
-        }
-        Err(e) => return Err(SourceError::io(out, "open the folder")(e)),
-    }
-    for folder in ["images", "annotations"] {
-        let folder = out.join(folder);
-        fs::create_dir_all(&folder).map_err(SourceError::io(&folder, "make the folder"))?;
-    }
-    remove_older(out)?;
-    // Before the images: a folder that was left half done is still known to be ours.
-    put(&list, format!("{MARK} of {what}\n# not finished\n").as_bytes())
-}
-
-/// Removes the images that an older slice names, and nothing else.
-fn remove_older(out: &Path) -> Result<(), SourceError> {
-    let file = out.join("annotations/instances.json");
-    let Ok(older) = read_instances(&file) else { return Ok(()) };
-    let plain = |name: &String| Path::new(name).components().count() == 1 && !name.starts_with('.');
-    let names: Vec<PathBuf> =
-        older.images.iter().map(|image| &image.file_name).filter(|name| plain(name)).map(PathBuf::from).collect();
-    for path in names.iter().map(|name| out.join("images").join(name)).chain([file]) {
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(SourceError::io(&path, "remove the old file")(e));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn put(path: &Path, bytes: &[u8]) -> Result<(), SourceError> {
-    fs::write(path, bytes).map_err(SourceError::io(path, "write the file"))
 }

@@ -210,13 +210,14 @@ fn add(assembly: &mut Assembly, id: i64, path: &Path, seen: Seen) {
         let what = format!("{}: {} boxes beside polygons, read as two corners", path.display(), labels.corners);
         problems.add("images with boxes beside polygons", what);
     }
-    let truths: Vec<Truth> = labels.labels.iter().map(|label| truth(label, size)).collect();
+    let mut truths: Vec<Truth> = labels.labels.iter().map(|label| truth(label, size)).collect();
+    assembly.number(&mut truths);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let candidate = Candidate { id, name, origin: Origin::File(path.to_path_buf()), size: Some(size) };
     assembly.add(candidate, &truths);
 }
 
-/// In pixels, cut off at the edge of the image.
+/// In pixels, cut off at the edge of the image; without a number yet.
 fn truth(label: &Label, (width, height): (u32, u32)) -> Truth {
     let [cx, cy, w, h] = label.shares.map(f64::from);
     let span = |centre: f64, share: f64, side: u32| {
@@ -226,7 +227,7 @@ fn truth(label: &Label, (width, height): (u32, u32)) -> Truth {
         (low, high - low)
     };
     let ((x, w), (y, h)) = (span(cx, w, width), span(cy, h, height));
-    Truth { category: label.class, x, y, w, h, area: w * h, crowd: false }
+    Truth { id: 0, category: label.class, x, y, w, h, area: w * h, crowd: false }
 }
 
 /// `labels` for the last `images` among the folders, `.txt` for the ending.
@@ -270,7 +271,7 @@ mod tests {
     #[test]
     fn a_box_over_the_edge_is_cut_off() {
         let label = Label { class: 3, shares: [0.0, 0.5, 0.5, 1.0] };
-        let expected = Truth { category: 3, x: 0.0, y: 0.0, w: 25.0, h: 40.0, area: 1000.0, crowd: false };
+        let expected = Truth { id: 0, category: 3, x: 0.0, y: 0.0, w: 25.0, h: 40.0, area: 1000.0, crowd: false };
         assert_eq!(truth(&label, (100, 40)), expected);
     }
 }

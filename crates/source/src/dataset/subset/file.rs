@@ -10,7 +10,8 @@ use image::imageops::{FilterType, resize};
 use image::{GrayImage, ImageBuffer, Luma, RgbImage};
 use prony_types::{Image, PixelFormat, Pixels};
 
-use super::{SubsetSpec, Transfer, put};
+use super::folder::{put, replace};
+use super::{SubsetSpec, Transfer};
 use crate::SourceError;
 use crate::dataset::{Dataset, Origin};
 use crate::folder::Loader;
@@ -74,12 +75,12 @@ fn smaller((width, height): (u32, u32), limit: Option<u32>) -> (u32, u32) {
 }
 
 fn transfer(from: &Path, to: &Path, how: Transfer) -> Result<u64, SourceError> {
-    match how {
-        Transfer::Copy => fs::copy(from, to).map_err(SourceError::io(to, "copy the image here")),
+    // A second name of a link would be one of the link, and a pointer is to lead to the file from anywhere.
+    let file = fs::canonicalize(from).map_err(SourceError::io(from, "open the image"))?;
+    replace(to, |temporary| match how {
+        Transfer::Copy => fs::copy(&file, temporary).map_err(SourceError::io(to, "copy the image here")),
         Transfer::Link => {
-            // A second name of a link would be one of the link.
-            let file = fs::canonicalize(from).map_err(SourceError::io(from, "open the image"))?;
-            fs::hard_link(&file, to).map_err(|e| match e.kind() {
+            fs::hard_link(&file, temporary).map_err(|e| match e.kind() {
                 io::ErrorKind::CrossesDevices => {
                     SourceError::data(to, "cannot link a file of another disk; use --symlink or --copy")
                 }
@@ -88,11 +89,10 @@ fn transfer(from: &Path, to: &Path, how: Transfer) -> Result<u64, SourceError> {
             length(&file)
         }
         Transfer::Symlink => {
-            let file = fs::canonicalize(from).map_err(SourceError::io(from, "open the image"))?;
-            symlink(&file, to).map_err(SourceError::io(to, "link the image here"))?;
+            symlink(&file, temporary).map_err(SourceError::io(to, "link the image here"))?;
             length(&file)
         }
-    }
+    })
 }
 
 fn length(path: &Path) -> Result<u64, SourceError> {

@@ -31,7 +31,7 @@ struct ImageEntry<'a> {
 
 #[derive(Serialize)]
 struct Annotation {
-    id: u64,
+    id: i64,
     image_id: i64,
     category_id: i64,
     bbox: [f64; 4],
@@ -48,8 +48,8 @@ struct Category<'a> {
 /// The file's bytes.
 pub(super) fn bytes(data: &Dataset) -> Result<Vec<u8>, SourceError> {
     let truths = (0..data.images.len()).flat_map(|index| data.truths(index).iter().map(move |truth| (index, truth)));
-    let annotations = (1..).zip(truths).map(|(id, (index, truth))| Annotation {
-        id,
+    let annotations = truths.map(|(index, truth)| Annotation {
+        id: truth.id,
         image_id: data.images[index].id,
         category_id: data.categories[truth.category as usize].id,
         bbox: [truth.x, truth.y, truth.w, truth.h],
