@@ -192,9 +192,8 @@ pub(crate) fn paired(
 fn truths(data: &Dataset, unread: &[i64]) -> Truths {
     let read: Vec<usize> = (0..data.images.len()).filter(|&i| !unread.contains(&data.images[i].id)).collect();
     let all = read.iter().flat_map(|&index| data.truths(index).iter().map(move |truth| (data.images[index].id, truth)));
-    let object = |(number, (image, truth)): (i64, (i64, &dataset::Truth))| Truth {
-        // From 1: a 0 is nobody's.
-        id: number + 1,
+    let object = |(image, truth): (i64, &dataset::Truth)| Truth {
+        id: truth.id,
         image,
         class: data.categories[truth.category as usize].id,
         bbox: [truth.x, truth.y, truth.w, truth.h],
@@ -204,7 +203,7 @@ fn truths(data: &Dataset, unread: &[i64]) -> Truths {
     Truths {
         images: read.iter().map(|&index| data.images[index].id).collect(),
         classes: data.categories.iter().map(|category| (category.id, category.name.clone())).collect(),
-        objects: (0..).zip(all).map(object).collect(),
+        objects: all.map(object).collect(),
     }
 }
 
