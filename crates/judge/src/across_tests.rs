@@ -92,8 +92,8 @@ fn compared(a: &RunRecord, b: &RunRecord, force: bool) -> Vec<RowComparison> {
     rows(a, b, force, &|_, _| None)
 }
 
-fn failed(rows: &[RowComparison], run: &RunRecord) -> Vec<(String, String)> {
-    regressions(rows, run).into_iter().filter(|gate| !gate.pass).map(|gate| (gate.name, gate.cell)).collect()
+fn failed(rows: &[RowComparison], baseline: &RunRecord, run: &RunRecord) -> Vec<(String, String)> {
+    regressions(rows, baseline, run).into_iter().filter(|gate| !gate.pass).map(|gate| (gate.name, gate.cell)).collect()
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_cell_that_became_a_tenth_slower_is_named_and_no_other() {
     let rows = compared(&a, &b, false);
     let words: Vec<Difference> = rows.iter().map(|row| row.latency.as_ref().unwrap().difference).collect();
     assert_eq!(words, [Difference::Same, Difference::Slower]);
-    assert_eq!(failed(&rows, &b), [("slower".to_owned(), "y".to_owned())]);
-    assert_eq!(failed(&compared(&b, &a, false), &a), [], "faster is no regression");
+    assert_eq!(failed(&rows, &a, &b), [("slower".to_owned(), "y".to_owned())]);
+    assert_eq!(failed(&compared(&b, &a, false), &b, &a), [], "faster is no regression");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn another_input_size_is_refused_and_force_marks_it() {
     let row = &compared(&a, &b, false)[0];
     assert_eq!((row.outcome, row.latency.is_none()), (RowOutcome::Refused, true));
     assert_eq!(row.reason.as_deref(), Some("not comparable: input 1x3x640x640 against 1x3x320x320"));
-    assert_eq!(regressions(std::slice::from_ref(row), &b), [], "nothing was compared");
+    assert_eq!(regressions(std::slice::from_ref(row), &a, &b), [], "nothing was compared");
     let row = &compared(&a, &b, true)[0];
     assert_eq!(row.outcome, RowOutcome::Forced);
     assert_eq!(row.latency.as_ref().unwrap().difference, Difference::Slower);
@@ -189,12 +189,12 @@ fn memory_that_grew_and_a_score_that_fell_are_regressions() {
     };
     let (a, b) = (with(100.0, 0.60), with(120.0, 0.50));
     let rows = compared(&a, &b, false);
-    let names: Vec<String> = failed(&rows, &b).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = failed(&rows, &a, &b).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["worse", "memory"]);
     assert_eq!(rows[0].memory.as_ref().unwrap().of, "host");
     // Within both intervals it is chance.
     let c = with(105.0, 0.59);
-    assert_eq!(failed(&compared(&a, &c, false), &c), []);
+    assert_eq!(failed(&compared(&a, &c, false), &a, &c), []);
     assert_eq!(compared(&a, &c, false)[0].accuracy.as_ref().unwrap().difference, AccuracyDifference::Same);
 }
 
@@ -216,6 +216,37 @@ fn a_cell_that_fails_now_is_a_regression_and_one_that_failed_before_is_none() {
     let rows = compared(&good, &bad, false);
     assert_eq!(rows[0].outcome, RowOutcome::NotMeasured);
     assert_eq!(rows[0].reason.as_deref(), Some("failed in the run: out of memory"));
-    assert_eq!(failed(&rows, &bad), [("measured".to_owned(), "x".to_owned())]);
-    assert_eq!(failed(&compared(&bad, &good, false), &good), []);
+    assert_eq!(failed(&rows, &good, &bad), [("measured".to_owned(), "x".to_owned())]);
+    assert_eq!(failed(&compared(&bad, &good, false), &bad, &good), []);
+}
+
+#[test]
+fn a_figure_that_vanished_is_a_regression() {
+    let mut full = scored(cell("x", 6.0), 0.6);
+    (full.memory.host_peak_mib, full.memory.device_peak_mib) = (Some(100.0), Some(50.0));
+    let lost = |name: &str, change: &dyn Fn(&mut CellRecord)| {
+        let (a, mut b) = (run("a", vec![full.clone()]), run("b", vec![full.clone()]));
+        change(&mut b.cells[0]);
+        assert_eq!(failed(&compared(&a, &b, false), &a, &b), [(name.to_owned(), "x".to_owned())]);
+        // Nothing is lost by what came to be measured.
+        assert_eq!(failed(&compared(&b, &a, false), &b, &a), []);
+    };
+    lost("slower", &|cell| cell.latency_ms.clear());
+    lost("worse", &|cell| (cell.accuracy, cell.accuracy_absent) = (None, Some("no data".to_owned())));
+    lost("worse", &|cell| cell.accuracy.as_mut().unwrap().figures.map_50_95 = None);
+    lost("memory", &|cell| cell.memory.device_peak_mib = None);
+    lost("measured", &|cell| cell.status = CellStatus::Skipped);
+}
+
+#[test]
+fn memory_of_one_kind_is_compared_although_the_other_was_not_measured() {
+    let with = |host, device| {
+        let mut cell = cell("x", 6.0);
+        (cell.memory.host_peak_mib, cell.memory.device_peak_mib) = (Some(host), device);
+        run("r", vec![cell])
+    };
+    let (a, b) = (with(100.0, None), with(200.0, Some(50.0)));
+    let rows = compared(&a, &b, false);
+    assert_eq!(rows[0].reason.as_deref(), Some("peak memory of the device was measured in the run only"));
+    assert_eq!(failed(&rows, &a, &b), [("memory".to_owned(), "x".to_owned())]);
 }

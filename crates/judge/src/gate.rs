@@ -18,9 +18,10 @@ pub struct Baseline<'a> {
 /// A figure, and what it is relative to; or why there is none.
 type Measured = Result<(f64, Option<String>), String>;
 
-/// A line for every limit and every cell that was to run. Skipped cells do not count.
+/// A line for every limit and every cell that was to run. Skipped cells do not count, unless the baseline measured them.
 pub fn gates(record: &RunRecord, spec: &GateSpec, baseline: Option<Baseline<'_>>) -> Vec<Gate> {
-    let held = |cell: &&CellRecord| cell.status != CellStatus::Skipped;
+    let measured = |cell: &CellRecord| baseline.is_some_and(|baseline| had(baseline, cell));
+    let held = |cell: &&CellRecord| cell.status != CellStatus::Skipped || measured(cell);
     let mut out = Vec::new();
     for (name, limit) in spec.limits() {
         for cell in record.cells.iter().filter(held) {
@@ -101,6 +102,11 @@ fn map(cell: &CellRecord) -> Result<f64, String> {
 fn p99(cell: &CellRecord) -> Result<f64, String> {
     let total = cell.latency_ms.get(&Stage::Total).ok_or_else(|| "nothing was timed".to_owned())?;
     total.p99.ok_or_else(|| format!("{} samples, p99 needs {P99_NEEDS}; measure longer", total.n))
+}
+
+/// Whether the baseline completed this cell.
+fn had(baseline: Baseline<'_>, cell: &CellRecord) -> bool {
+    same_cell(baseline.run, cell).is_some_and(|before| before.status == CellStatus::Completed)
 }
 
 /// The row of the same cell in the baseline, where it completed.
