@@ -167,7 +167,6 @@ fn every_field_that_decides_is_looked_at() {
     refused("post-processing", &|b| b.plan.post.multi_label = true);
     refused("version of the backend", &|b| b.cells[0].backend.version = Some("10.3".to_owned()));
     refused("frames", &|b| b.cells[0].input.as_mut().unwrap().sha256 = "e".to_owned());
-    refused("outputs", &|b| b.cells[0].verdict = Some(Verdict::WrongOutput));
 }
 
 #[test]
@@ -249,4 +248,18 @@ fn memory_of_one_kind_is_compared_although_the_other_was_not_measured() {
     let rows = compared(&a, &b, false);
     assert_eq!(rows[0].reason.as_deref(), Some("peak memory of the device was measured in the run only"));
     assert_eq!(failed(&rows, &a, &b), [("memory".to_owned(), "x".to_owned())]);
+}
+
+#[test]
+fn outputs_that_became_wrong_are_a_regression_and_wrong_ones_are_no_measure() {
+    let right = run("a", vec![cell("x", 6.0)]);
+    let mut wrong = run("b", vec![cell("x", 6.0)]);
+    wrong.cells[0].verdict = Some(Verdict::WrongOutput);
+    assert_eq!(compared(&right, &wrong, false)[0].outcome, RowOutcome::Compared);
+    let lines = wrong_outputs(&wrong);
+    assert_eq!((lines.len(), lines[0].cell.as_str(), lines[0].pass), (1, "x", false));
+    assert_eq!(wrong_outputs(&right), []);
+    let row = &compared(&wrong, &right, false)[0];
+    assert_eq!(row.outcome, RowOutcome::Refused);
+    assert_eq!(row.reason.as_deref(), Some("not comparable: outputs right against wrong"));
 }
