@@ -22,6 +22,12 @@ pub const METHOD: &str = "ratio of the medians of total; its 95 % interval from 
 /// Growth of peak memory from which it is a regression, where nobody gave a limit.
 pub const MEMORY_GROWTH: f64 = 1.10;
 
+/// Ratio of medians from which a run that is not surely slower fails all the same: what cannot be told is not passed over.
+pub const DOUBTFUL: f64 = 1.05;
+
+/// Drop of mAP from which a score without an interval fails all the same.
+pub const DOUBTFUL_DROP: f64 = 0.01;
+
 /// Rounds that both must have for a scatter.
 const ROUNDS: usize = 3;
 
@@ -244,7 +250,7 @@ pub fn wrong_outputs(run: &RunRecord) -> Vec<Gate> {
     let wrong = run.cells.iter().filter(|cell| is_wrong(cell));
     wrong
         .map(|cell| {
-            let why = cell.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let why = cell.verdict_reasons.first().map(|reason| format!(": {reason}")).unwrap_or_default();
             line("outputs", &cell.id, None, 1.0, false, format!("outputs are wrong{why}"))
         })
         .collect()
@@ -273,8 +279,20 @@ fn slower(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<
             line("slower", &row.cell, None, EQUIVALENCE, false, "timed in the baseline and not in the run".to_owned())
         });
     };
-    let pass = latency.difference != Difference::Slower;
-    Some(line("slower", &row.cell, Some(latency.ratio), EQUIVALENCE, pass, latency.reason.clone()))
+    // An interval that holds both no difference and a large one is no evidence of the former, however wide it is.
+    let doubtful = match latency.difference {
+        Difference::NotComparable | Difference::Same => latency.ratio > DOUBTFUL,
+        Difference::Faster | Difference::Slower => false,
+    };
+    let mut reason = latency.reason.clone();
+    if doubtful {
+        reason = format!(
+            "{:.3} times the median time, and chance cannot be told from it: {reason}; measure longer",
+            latency.ratio
+        );
+    }
+    let pass = latency.difference != Difference::Slower && !doubtful;
+    Some(line("slower", &row.cell, Some(latency.ratio), EQUIVALENCE, pass, reason))
 }
 
 fn worse(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<Gate> {
@@ -285,14 +303,18 @@ fn worse(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<G
         let reason = || format!("scored in the baseline and not in the run{why}");
         return lost.then(|| line("worse", &row.cell, None, 0.0, false, reason()));
     };
+    let doubtful = accuracy.difference == AccuracyDifference::NotComparable
+        && accuracy.delta.is_some_and(|delta| delta < -DOUBTFUL_DROP);
     let pass = match (accuracy.difference, accuracy.delta) {
         (AccuracyDifference::Worse, _) => false,
+        _ if doubtful => false,
         // A score that was there and cannot be held against the new one is not kept.
         (AccuracyDifference::NotComparable, None) => map(before).is_none(),
         _ => true,
     };
     let points = accuracy.delta.map(|delta| delta * 100.0);
-    Some(line("worse", &row.cell, points, 0.0, pass, accuracy.reason.clone()))
+    let more = if doubtful { "; score more images" } else { "" };
+    Some(line("worse", &row.cell, points, 0.0, pass, format!("{}{more}", accuracy.reason)))
 }
 
 fn grown(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Vec<Gate> {

@@ -263,3 +263,39 @@ fn outputs_that_became_wrong_are_a_regression_and_wrong_ones_are_no_measure() {
     assert_eq!(row.outcome, RowOutcome::Refused);
     assert_eq!(row.reason.as_deref(), Some("not comparable: outputs right against wrong"));
 }
+
+#[test]
+fn a_tenth_slower_is_never_passed_over_for_noise() {
+    for scatter in [0.0, 0.01, 0.05, 0.1, 0.15, 0.3, 0.6] {
+        let a = run("a", vec![with_rounds("x", 6.0, scatter), with_rounds("y", 8.0, scatter)]);
+        let b = run("b", vec![with_rounds("x", 6.0, scatter), with_rounds("y", 8.8, scatter)]);
+        assert_eq!(failed(&compared(&a, &b, false), &a, &b), [("slower".to_owned(), "y".to_owned())], "{scatter}");
+        assert_eq!(failed(&compared(&a, &a, false), &a, &a), [], "{scatter}");
+    }
+    let a = run("a", vec![with_rounds("x", 6.0, 0.6)]);
+    let b = run("b", vec![with_rounds("x", 6.6, 0.6)]);
+    let reason = regressions(&compared(&a, &b, false), &a, &b).remove(0).reason.unwrap();
+    assert!(reason.contains("too wide to tell") && reason.ends_with("measure longer"), "{reason}");
+    // A little more is noise, and told.
+    let b = run("b", vec![with_rounds("x", 6.2, 0.6)]);
+    let gate = regressions(&compared(&a, &b, false), &a, &b).remove(0);
+    assert!(gate.pass && gate.reason.as_ref().unwrap().contains("too wide to tell"), "{gate:?}");
+    // Nor is one without any interval.
+    let mut few = run("few", vec![cell("x", 6.6)]);
+    few.cells[0].latency_ms.get_mut(&Stage::Total).unwrap().ci95 = None;
+    assert_eq!(failed(&compared(&a, &few, false), &a, &few).len(), 1);
+}
+
+#[test]
+fn a_drop_of_more_than_a_point_fails_without_an_interval_too() {
+    let with = |map: f64| {
+        let mut cell = scored(cell("x", 6.0), map);
+        cell.accuracy.as_mut().unwrap().ci95 = None;
+        run("r", vec![cell])
+    };
+    let (a, b) = (with(0.60), with(0.58));
+    let worse = |a: &RunRecord, b: &RunRecord| regressions(&compared(a, b, false), a, b).remove(1);
+    let gate = worse(&a, &b);
+    assert!(!gate.pass && gate.reason.as_ref().unwrap().contains("has no interval"), "{gate:?}");
+    assert!(worse(&a, &with(0.595)).pass && worse(&b, &a).pass);
+}
