@@ -87,7 +87,10 @@ fn one_row(
         // Some of it may have been compared; what was not is told.
         row.reason = Some(row.reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));
     }
-    row.accuracy = paired(before.cell, now.cell).or_else(|| accuracy(before, now));
+    // Boxes that were kept by another rule are no pair, though they are of the same images.
+    let alike = force || differing_in_score(before, now).is_empty();
+    let by_image = if alike { paired(before.cell, now.cell) } else { None };
+    row.accuracy = by_image.or_else(|| accuracy(before, now, force));
     row
 }
 
@@ -182,8 +185,9 @@ fn peaks(before: &CellRecord, now: &CellRecord) -> [(&'static str, [Option<f64>;
 }
 
 /// mAP50-95 from the two records; `None` where one has none. The same images drawn for both would give a narrower interval:
-/// what is `same` here may not be so there, but not the other way round.
-pub fn accuracy(before: Row<'_>, now: Row<'_>) -> Option<AccuracyComparison> {
+/// what is `same` here may not be so there, but not the other way round. Scores that were not made alike are not
+/// comparable, unless `force`.
+pub fn accuracy(before: Row<'_>, now: Row<'_>, force: bool) -> Option<AccuracyComparison> {
     let (a, b) = (before.cell.accuracy.as_ref()?, now.cell.accuracy.as_ref()?);
     let mut comparison = AccuracyComparison {
         cell: now.cell.id.clone(),
@@ -194,7 +198,7 @@ pub fn accuracy(before: Row<'_>, now: Row<'_>) -> Option<AccuracyComparison> {
         reason: String::new(),
     };
     let unlike = differing_in_score(before, now);
-    if !unlike.is_empty() {
+    if !(unlike.is_empty() || force) {
         comparison.reason = format!("not scored alike: {}", in_words(&unlike));
         return Some(comparison);
     }

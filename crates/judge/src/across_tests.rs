@@ -299,3 +299,22 @@ fn a_drop_of_more_than_a_point_fails_without_an_interval_too() {
     assert!(!gate.pass && gate.reason.as_ref().unwrap().contains("has no interval"), "{gate:?}");
     assert!(worse(&a, &with(0.595)).pass && worse(&b, &a).pass);
 }
+
+#[test]
+fn rows_that_were_scored_by_another_rule_are_not_paired() {
+    let a = run("a", vec![scored(cell("x", 6.0), 0.6)]);
+    let mut b = run("b", vec![scored(cell("x", 6.0), 0.6)]);
+    b.cells[0].accuracy.as_mut().unwrap().post.conf = 0.25;
+    let pair = |before: &CellRecord, now: &CellRecord| {
+        let row = |run, cell| Row { run, cell };
+        let mut found = accuracy(row(&a, before), row(&b, now), true)?;
+        found.reason = "paired".to_owned();
+        Some(found)
+    };
+    let found = |force| rows(&a, &b, force, &pair).remove(0).accuracy.unwrap();
+    assert_eq!(found(true).reason, "paired");
+    assert_eq!(found(false).difference, AccuracyDifference::NotComparable);
+    assert!(found(false).reason.contains("conf 0.25"), "{}", found(false).reason);
+    assert_eq!(failed(&compared(&a, &b, false), &a, &b), [("worse".to_owned(), "x".to_owned())]);
+    assert_eq!(failed(&compared(&a, &b, true), &a, &b), []);
+}
