@@ -17,7 +17,8 @@ use crate::student::t975;
 /// How two runs are compared, for the reader.
 pub const METHOD: &str = "ratio of the medians of total; its 95 % interval from the scatter of the rounds of each run \
     (Welch, unpaired: the runs were not interleaved), not narrower than the intervals of the two medians; `faster` and \
-    `slower` only where the whole interval lies beyond 2 %";
+    `slower` only where the whole interval lies beyond 2 %; a ratio above 1.05 that the interval cannot tell from chance \
+    is no pass either";
 
 /// Growth of peak memory from which it is a regression, where nobody gave a limit.
 pub const MEMORY_GROWTH: f64 = 1.10;
