@@ -11,16 +11,23 @@ use prony_types::{
 };
 
 use crate::comparable::{Row, differing, differing_in_score, in_words, noted};
-use crate::difference::{EQUIVALENCE, word};
+use crate::difference::{EQUIVALENCE, is_wrong, word};
 use crate::student::t975;
 
 /// How two runs are compared, for the reader.
 pub const METHOD: &str = "ratio of the medians of total; its 95 % interval from the scatter of the rounds of each run \
     (Welch, unpaired: the runs were not interleaved), not narrower than the intervals of the two medians; `faster` and \
-    `slower` only where the whole interval lies beyond 2 %";
+    `slower` only where the whole interval lies beyond 2 %; a ratio above 1.05 that the interval cannot tell from chance \
+    is no pass either";
 
 /// Growth of peak memory from which it is a regression, where nobody gave a limit.
 pub const MEMORY_GROWTH: f64 = 1.10;
+
+/// Ratio of medians from which a run that is not surely slower fails all the same: what cannot be told is not passed over.
+pub const DOUBTFUL: f64 = 1.05;
+
+/// Drop of mAP from which a score without an interval fails all the same.
+pub const DOUBTFUL_DROP: f64 = 0.01;
 
 /// Rounds that both must have for a scatter.
 const ROUNDS: usize = 3;
@@ -76,8 +83,15 @@ fn one_row(
         }
     }
     row.latency = latency(before.cell, now.cell);
-    row.memory = memory(before.cell, now.cell).ok();
-    row.accuracy = paired(before.cell, now.cell).or_else(|| accuracy(before, now));
+    row.memory = most_grown(before.cell, now.cell);
+    if let Err(why) = memory(before.cell, now.cell) {
+        // Some of it may have been compared; what was not is told.
+        row.reason = Some(row.reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));
+    }
+    // Boxes that were kept by another rule are no pair, though they are of the same images.
+    let alike = force || differing_in_score(before, now).is_empty();
+    let by_image = if alike { paired(before.cell, now.cell) } else { None };
+    row.accuracy = by_image.or_else(|| accuracy(before, now, force));
     row
 }
 
@@ -142,30 +156,39 @@ fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(t * (a + b).sqrt())
 }
 
-/// Peak memory: of host and device the one that grew most. An error where there is nothing to compare.
+/// Peak memory: of host and device the one that grew most. An error where one of the runs lacks what the other has.
 pub fn memory(before: &CellRecord, now: &CellRecord) -> Result<MemoryComparison, String> {
-    let kinds = [
-        ("host", before.memory.host_peak_mib, now.memory.host_peak_mib),
-        ("device", before.memory.device_peak_mib, now.memory.device_peak_mib),
-    ];
-    let mut most: Option<MemoryComparison> = None;
-    for (of, baseline, run) in kinds {
-        let (baseline_mib, run_mib) = match (baseline, run) {
-            (Some(baseline), Some(run)) if baseline > 0.0 => (baseline, run),
-            (None, None) => continue,
-            _ => return Err(format!("peak memory of the {of} was measured in one of the runs only")),
-        };
-        let growth = run_mib / baseline_mib;
-        if most.as_ref().is_none_or(|most| growth > most.growth) {
-            most = Some(MemoryComparison { of: of.to_owned(), baseline_mib, run_mib, growth });
-        }
+    let lacking = peaks(before, now).into_iter().find_map(|(of, pair)| match pair {
+        [Some(_), None] => Some(format!("peak memory of the {of} was measured in the baseline only")),
+        [None, Some(_)] => Some(format!("peak memory of the {of} was measured in the run only")),
+        _ => None,
+    });
+    match lacking {
+        Some(why) => Err(why),
+        None => most_grown(before, now).ok_or_else(|| "peak memory was not measured".to_owned()),
     }
-    most.ok_or_else(|| "peak memory was not measured".to_owned())
+}
+
+/// The same, of what both have.
+fn most_grown(before: &CellRecord, now: &CellRecord) -> Option<MemoryComparison> {
+    let both = peaks(before, now).into_iter().filter_map(|(of, [baseline, run])| {
+        let (baseline_mib, run_mib) = baseline.zip(run)?;
+        Some(MemoryComparison { of: of.to_owned(), baseline_mib, run_mib, growth: run_mib / baseline_mib })
+    });
+    both.max_by(|a, b| a.growth.total_cmp(&b.growth))
+}
+
+/// Peaks in the baseline and in the run. A peak of 0 is none.
+fn peaks(before: &CellRecord, now: &CellRecord) -> [(&'static str, [Option<f64>; 2]); 2] {
+    let [a, b] = [before, now].map(|cell| &cell.memory);
+    let pair = |a: Option<f64>, b: Option<f64>| [a, b].map(|mib| mib.filter(|&mib| mib > 0.0));
+    [("host", pair(a.host_peak_mib, b.host_peak_mib)), ("device", pair(a.device_peak_mib, b.device_peak_mib))]
 }
 
 /// mAP50-95 from the two records; `None` where one has none. The same images drawn for both would give a narrower interval:
-/// what is `same` here may not be so there, but not the other way round.
-pub fn accuracy(before: Row<'_>, now: Row<'_>) -> Option<AccuracyComparison> {
+/// what is `same` here may not be so there, but not the other way round. Scores that were not made alike are not
+/// comparable, unless `force`.
+pub fn accuracy(before: Row<'_>, now: Row<'_>, force: bool) -> Option<AccuracyComparison> {
     let (a, b) = (before.cell.accuracy.as_ref()?, now.cell.accuracy.as_ref()?);
     let mut comparison = AccuracyComparison {
         cell: now.cell.id.clone(),
@@ -176,7 +199,7 @@ pub fn accuracy(before: Row<'_>, now: Row<'_>) -> Option<AccuracyComparison> {
         reason: String::new(),
     };
     let unlike = differing_in_score(before, now);
-    if !unlike.is_empty() {
+    if !(unlike.is_empty() || force) {
         comparison.reason = format!("not scored alike: {}", in_words(&unlike));
         return Some(comparison);
     }
@@ -208,35 +231,108 @@ pub fn accuracy(before: Row<'_>, now: Row<'_>) -> Option<AccuracyComparison> {
 }
 
 /// What is a regression where nobody gave limits: slower beyond noise, worse beyond chance, a tenth more memory, or no
-/// figures where there were some.
-pub fn regressions(rows: &[RowComparison], run: &RunRecord) -> Vec<Gate> {
+/// figure where there was one.
+pub fn regressions(rows: &[RowComparison], baseline: &RunRecord, run: &RunRecord) -> Vec<Gate> {
     let mut gates = Vec::new();
     for row in rows {
-        let mut add = |name: &str, figure, limit, pass, reason| {
-            let (name, cell) = (name.to_owned(), row.cell.clone());
-            gates.push(Gate { name, cell, figure, limit, pass, against: None, reason });
-        };
-        if row.outcome == RowOutcome::NotMeasured {
-            let status = run.cells.iter().find(|cell| cell.id == row.cell).map(|cell| cell.status);
-            // Whoever left a cell out, or had none before, has not made it worse.
-            let lost = status.is_some_and(|status| !matches!(status, CellStatus::Completed | CellStatus::Skipped));
-            if lost {
-                add("measured", None, 1.0, false, row.reason.clone());
+        let Some(now) = run.cells.iter().find(|cell| cell.id == row.cell) else { continue };
+        let Some(before) = same_cell(baseline, now) else { continue };
+        match row.outcome {
+            RowOutcome::Refused => {}
+            RowOutcome::NotMeasured => gates.extend(unmeasured(row, before, now)),
+            RowOutcome::Compared | RowOutcome::Forced => {
+                gates.extend(slower(row, before, now));
+                gates.extend(worse(row, before, now));
+                gates.extend(grown(row, before, now));
             }
-            continue;
         }
-        if let Some(latency) = &row.latency {
-            let pass = latency.difference != Difference::Slower;
-            add("slower", Some(latency.ratio), EQUIVALENCE, pass, Some(latency.reason.clone()));
-        }
-        if let Some(accuracy) = &row.accuracy {
-            let pass = accuracy.difference != AccuracyDifference::Worse;
-            add("worse", accuracy.delta.map(|delta| delta * 100.0), 0.0, pass, Some(accuracy.reason.clone()));
-        }
-        if let Some(memory) = &row.memory {
-            let reason =
-                format!("{:.1} MiB of {} memory, {:.1} before", memory.run_mib, memory.of, memory.baseline_mib);
-            add("memory", Some(memory.growth), MEMORY_GROWTH, memory.growth <= MEMORY_GROWTH, Some(reason));
+    }
+    gates
+}
+
+/// A line for every row of the run whose outputs are wrong: whatever its figures are, they are of no use.
+pub fn wrong_outputs(run: &RunRecord) -> Vec<Gate> {
+    let wrong = run.cells.iter().filter(|cell| is_wrong(cell));
+    wrong
+        .map(|cell| {
+            let why = cell.verdict_reasons.first().map(|reason| format!(": {reason}")).unwrap_or_default();
+            line("outputs", &cell.id, None, 1.0, false, format!("outputs are wrong{why}"))
+        })
+        .collect()
+}
+
+fn line(name: &str, cell: &str, figure: Option<f64>, limit: f64, pass: bool, reason: String) -> Gate {
+    let (name, cell) = (name.to_owned(), cell.to_owned());
+    Gate { name, cell, figure, limit, pass, against: None, reason: Some(reason) }
+}
+
+/// Whoever had no figures before has not lost any, but what was tried and failed is never passed over.
+fn unmeasured(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<Gate> {
+    let lost = match now.status {
+        CellStatus::Completed => false,
+        CellStatus::Skipped => before.status == CellStatus::Completed,
+        CellStatus::Pending | CellStatus::Failed | CellStatus::Interrupted => true,
+    };
+    lost.then(|| line("measured", &row.cell, None, 1.0, false, row.reason.clone().unwrap_or_default()))
+}
+
+fn slower(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<Gate> {
+    let timed = |cell: &CellRecord| cell.latency_ms.contains_key(&Stage::Total);
+    let Some(latency) = &row.latency else {
+        let lost = timed(before) && !timed(now);
+        return lost.then(|| {
+            line("slower", &row.cell, None, EQUIVALENCE, false, "timed in the baseline and not in the run".to_owned())
+        });
+    };
+    // An interval that holds both no difference and a large one is no evidence of the former, however wide it is.
+    let doubtful = match latency.difference {
+        Difference::NotComparable | Difference::Same => latency.ratio > DOUBTFUL,
+        Difference::Faster | Difference::Slower => false,
+    };
+    let mut reason = latency.reason.clone();
+    if doubtful {
+        reason = format!(
+            "{:.3} times the median time, and chance cannot be told from it: {reason}; measure longer",
+            latency.ratio
+        );
+    }
+    let pass = latency.difference != Difference::Slower && !doubtful;
+    Some(line("slower", &row.cell, Some(latency.ratio), EQUIVALENCE, pass, reason))
+}
+
+fn worse(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<Gate> {
+    let map = |cell: &CellRecord| cell.accuracy.as_ref().and_then(|accuracy| accuracy.figures.map_50_95);
+    let Some(accuracy) = &row.accuracy else {
+        let why = now.accuracy_absent.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let lost = before.accuracy.is_some() && now.accuracy.is_none();
+        let reason = || format!("scored in the baseline and not in the run{why}");
+        return lost.then(|| line("worse", &row.cell, None, 0.0, false, reason()));
+    };
+    let doubtful = accuracy.difference == AccuracyDifference::NotComparable
+        && accuracy.delta.is_some_and(|delta| delta < -DOUBTFUL_DROP);
+    let pass = match (accuracy.difference, accuracy.delta) {
+        (AccuracyDifference::Worse, _) => false,
+        _ if doubtful => false,
+        // A score that was there and cannot be held against the new one is not kept.
+        (AccuracyDifference::NotComparable, None) => map(before).is_none(),
+        _ => true,
+    };
+    let points = accuracy.delta.map(|delta| delta * 100.0);
+    let more = if doubtful { "; score more images" } else { "" };
+    Some(line("worse", &row.cell, points, 0.0, pass, format!("{}{more}", accuracy.reason)))
+}
+
+fn grown(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Vec<Gate> {
+    let mut gates = Vec::new();
+    if let Some(memory) = &row.memory {
+        let reason = format!("{:.1} MiB of {} memory, {:.1} before", memory.run_mib, memory.of, memory.baseline_mib);
+        let pass = memory.growth <= MEMORY_GROWTH;
+        gates.push(line("memory", &row.cell, Some(memory.growth), MEMORY_GROWTH, pass, reason));
+    }
+    for (of, pair) in peaks(before, now) {
+        if let [Some(_), None] = pair {
+            let reason = format!("peak memory of the {of} was measured in the baseline only");
+            gates.push(line("memory", &row.cell, None, MEMORY_GROWTH, false, reason));
         }
     }
     gates

@@ -92,8 +92,8 @@ fn compared(a: &RunRecord, b: &RunRecord, force: bool) -> Vec<RowComparison> {
     rows(a, b, force, &|_, _| None)
 }
 
-fn failed(rows: &[RowComparison], run: &RunRecord) -> Vec<(String, String)> {
-    regressions(rows, run).into_iter().filter(|gate| !gate.pass).map(|gate| (gate.name, gate.cell)).collect()
+fn failed(rows: &[RowComparison], baseline: &RunRecord, run: &RunRecord) -> Vec<(String, String)> {
+    regressions(rows, baseline, run).into_iter().filter(|gate| !gate.pass).map(|gate| (gate.name, gate.cell)).collect()
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_cell_that_became_a_tenth_slower_is_named_and_no_other() {
     let rows = compared(&a, &b, false);
     let words: Vec<Difference> = rows.iter().map(|row| row.latency.as_ref().unwrap().difference).collect();
     assert_eq!(words, [Difference::Same, Difference::Slower]);
-    assert_eq!(failed(&rows, &b), [("slower".to_owned(), "y".to_owned())]);
-    assert_eq!(failed(&compared(&b, &a, false), &a), [], "faster is no regression");
+    assert_eq!(failed(&rows, &a, &b), [("slower".to_owned(), "y".to_owned())]);
+    assert_eq!(failed(&compared(&b, &a, false), &b, &a), [], "faster is no regression");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn another_input_size_is_refused_and_force_marks_it() {
     let row = &compared(&a, &b, false)[0];
     assert_eq!((row.outcome, row.latency.is_none()), (RowOutcome::Refused, true));
     assert_eq!(row.reason.as_deref(), Some("not comparable: input 1x3x640x640 against 1x3x320x320"));
-    assert_eq!(regressions(std::slice::from_ref(row), &b), [], "nothing was compared");
+    assert_eq!(regressions(std::slice::from_ref(row), &a, &b), [], "nothing was compared");
     let row = &compared(&a, &b, true)[0];
     assert_eq!(row.outcome, RowOutcome::Forced);
     assert_eq!(row.latency.as_ref().unwrap().difference, Difference::Slower);
@@ -167,7 +167,6 @@ fn every_field_that_decides_is_looked_at() {
     refused("post-processing", &|b| b.plan.post.multi_label = true);
     refused("version of the backend", &|b| b.cells[0].backend.version = Some("10.3".to_owned()));
     refused("frames", &|b| b.cells[0].input.as_mut().unwrap().sha256 = "e".to_owned());
-    refused("outputs", &|b| b.cells[0].verdict = Some(Verdict::WrongOutput));
 }
 
 #[test]
@@ -189,12 +188,12 @@ fn memory_that_grew_and_a_score_that_fell_are_regressions() {
     };
     let (a, b) = (with(100.0, 0.60), with(120.0, 0.50));
     let rows = compared(&a, &b, false);
-    let names: Vec<String> = failed(&rows, &b).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = failed(&rows, &a, &b).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["worse", "memory"]);
     assert_eq!(rows[0].memory.as_ref().unwrap().of, "host");
     // Within both intervals it is chance.
     let c = with(105.0, 0.59);
-    assert_eq!(failed(&compared(&a, &c, false), &c), []);
+    assert_eq!(failed(&compared(&a, &c, false), &a, &c), []);
     assert_eq!(compared(&a, &c, false)[0].accuracy.as_ref().unwrap().difference, AccuracyDifference::Same);
 }
 
@@ -216,6 +215,106 @@ fn a_cell_that_fails_now_is_a_regression_and_one_that_failed_before_is_none() {
     let rows = compared(&good, &bad, false);
     assert_eq!(rows[0].outcome, RowOutcome::NotMeasured);
     assert_eq!(rows[0].reason.as_deref(), Some("failed in the run: out of memory"));
-    assert_eq!(failed(&rows, &bad), [("measured".to_owned(), "x".to_owned())]);
-    assert_eq!(failed(&compared(&bad, &good, false), &good), []);
+    assert_eq!(failed(&rows, &good, &bad), [("measured".to_owned(), "x".to_owned())]);
+    assert_eq!(failed(&compared(&bad, &good, false), &bad, &good), []);
+}
+
+#[test]
+fn a_figure_that_vanished_is_a_regression() {
+    let mut full = scored(cell("x", 6.0), 0.6);
+    (full.memory.host_peak_mib, full.memory.device_peak_mib) = (Some(100.0), Some(50.0));
+    let lost = |name: &str, change: &dyn Fn(&mut CellRecord)| {
+        let (a, mut b) = (run("a", vec![full.clone()]), run("b", vec![full.clone()]));
+        change(&mut b.cells[0]);
+        assert_eq!(failed(&compared(&a, &b, false), &a, &b), [(name.to_owned(), "x".to_owned())]);
+        // Nothing is lost by what came to be measured.
+        assert_eq!(failed(&compared(&b, &a, false), &b, &a), []);
+    };
+    lost("slower", &|cell| cell.latency_ms.clear());
+    lost("worse", &|cell| (cell.accuracy, cell.accuracy_absent) = (None, Some("no data".to_owned())));
+    lost("worse", &|cell| cell.accuracy.as_mut().unwrap().figures.map_50_95 = None);
+    lost("memory", &|cell| cell.memory.device_peak_mib = None);
+    lost("measured", &|cell| cell.status = CellStatus::Skipped);
+}
+
+#[test]
+fn memory_of_one_kind_is_compared_although_the_other_was_not_measured() {
+    let with = |host, device| {
+        let mut cell = cell("x", 6.0);
+        (cell.memory.host_peak_mib, cell.memory.device_peak_mib) = (Some(host), device);
+        run("r", vec![cell])
+    };
+    let (a, b) = (with(100.0, None), with(200.0, Some(50.0)));
+    let rows = compared(&a, &b, false);
+    assert_eq!(rows[0].reason.as_deref(), Some("peak memory of the device was measured in the run only"));
+    assert_eq!(failed(&rows, &a, &b), [("memory".to_owned(), "x".to_owned())]);
+}
+
+#[test]
+fn outputs_that_became_wrong_are_a_regression_and_wrong_ones_are_no_measure() {
+    let right = run("a", vec![cell("x", 6.0)]);
+    let mut wrong = run("b", vec![cell("x", 6.0)]);
+    wrong.cells[0].verdict = Some(Verdict::WrongOutput);
+    assert_eq!(compared(&right, &wrong, false)[0].outcome, RowOutcome::Compared);
+    let lines = wrong_outputs(&wrong);
+    assert_eq!((lines.len(), lines[0].cell.as_str(), lines[0].pass), (1, "x", false));
+    assert_eq!(wrong_outputs(&right), []);
+    let row = &compared(&wrong, &right, false)[0];
+    assert_eq!(row.outcome, RowOutcome::Refused);
+    assert_eq!(row.reason.as_deref(), Some("not comparable: outputs right against wrong"));
+}
+
+#[test]
+fn a_tenth_slower_is_never_passed_over_for_noise() {
+    for scatter in [0.0, 0.01, 0.05, 0.1, 0.15, 0.3, 0.6] {
+        let a = run("a", vec![with_rounds("x", 6.0, scatter), with_rounds("y", 8.0, scatter)]);
+        let b = run("b", vec![with_rounds("x", 6.0, scatter), with_rounds("y", 8.8, scatter)]);
+        assert_eq!(failed(&compared(&a, &b, false), &a, &b), [("slower".to_owned(), "y".to_owned())], "{scatter}");
+        assert_eq!(failed(&compared(&a, &a, false), &a, &a), [], "{scatter}");
+    }
+    let a = run("a", vec![with_rounds("x", 6.0, 0.6)]);
+    let b = run("b", vec![with_rounds("x", 6.6, 0.6)]);
+    let reason = regressions(&compared(&a, &b, false), &a, &b).remove(0).reason.unwrap();
+    assert!(reason.contains("too wide to tell") && reason.ends_with("measure longer"), "{reason}");
+    // A little more is noise, and told.
+    let b = run("b", vec![with_rounds("x", 6.2, 0.6)]);
+    let gate = regressions(&compared(&a, &b, false), &a, &b).remove(0);
+    assert!(gate.pass && gate.reason.as_ref().unwrap().contains("too wide to tell"), "{gate:?}");
+    // Nor is one without any interval.
+    let mut few = run("few", vec![cell("x", 6.6)]);
+    few.cells[0].latency_ms.get_mut(&Stage::Total).unwrap().ci95 = None;
+    assert_eq!(failed(&compared(&a, &few, false), &a, &few).len(), 1);
+}
+
+#[test]
+fn a_drop_of_more_than_a_point_fails_without_an_interval_too() {
+    let with = |map: f64| {
+        let mut cell = scored(cell("x", 6.0), map);
+        cell.accuracy.as_mut().unwrap().ci95 = None;
+        run("r", vec![cell])
+    };
+    let (a, b) = (with(0.60), with(0.58));
+    let worse = |a: &RunRecord, b: &RunRecord| regressions(&compared(a, b, false), a, b).remove(1);
+    let gate = worse(&a, &b);
+    assert!(!gate.pass && gate.reason.as_ref().unwrap().contains("has no interval"), "{gate:?}");
+    assert!(worse(&a, &with(0.595)).pass && worse(&b, &a).pass);
+}
+
+#[test]
+fn rows_that_were_scored_by_another_rule_are_not_paired() {
+    let a = run("a", vec![scored(cell("x", 6.0), 0.6)]);
+    let mut b = run("b", vec![scored(cell("x", 6.0), 0.6)]);
+    b.cells[0].accuracy.as_mut().unwrap().post.conf = 0.25;
+    let pair = |before: &CellRecord, now: &CellRecord| {
+        let row = |run, cell| Row { run, cell };
+        let mut found = accuracy(row(&a, before), row(&b, now), true)?;
+        found.reason = "paired".to_owned();
+        Some(found)
+    };
+    let found = |force| rows(&a, &b, force, &pair).remove(0).accuracy.unwrap();
+    assert_eq!(found(true).reason, "paired");
+    assert_eq!(found(false).difference, AccuracyDifference::NotComparable);
+    assert!(found(false).reason.contains("conf 0.25"), "{}", found(false).reason);
+    assert_eq!(failed(&compared(&a, &b, false), &a, &b), [("worse".to_owned(), "x".to_owned())]);
+    assert_eq!(failed(&compared(&a, &b, true), &a, &b), []);
 }

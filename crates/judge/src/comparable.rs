@@ -34,7 +34,10 @@ pub fn differing(baseline: Row<'_>, row: Row<'_>) -> Vec<FieldDifference> {
     fields.add("version of the backend", |row| shown(row.cell.backend.version.as_deref()));
     fields.add("TensorRT", tensorrt);
     fields.add("threads", |row| row.cell.backend.threads.map_or_else(|| shown(None), |n| n.to_string()));
-    fields.add("outputs", |row| if is_wrong(row.cell) { "wrong" } else { "right" }.to_owned());
+    // Outputs that became wrong are a regression, not another measurement; only right ones against wrong ones are.
+    if is_wrong(baseline.cell) {
+        fields.add("outputs", |row| if is_wrong(row.cell) { "wrong" } else { "right" }.to_owned());
+    }
     fields.found
 }
 

@@ -4,6 +4,7 @@ use prony_types::{BackendName, CellRecord, CellStatus, Gate, GateName, GateSpec,
 
 use crate::across::{latency, memory, same_cell};
 use crate::comparable::{Row, differing, differing_in_score, in_words};
+use crate::difference::is_wrong;
 use crate::stats::P99_NEEDS;
 
 /// An earlier run that relative limits are held against.
@@ -15,15 +16,22 @@ pub struct Baseline<'a> {
     pub force: bool,
 }
 
+/// Why the only row of a model has no drop.
+const ALONE: &str = "nothing to hold it against: give --baseline, or measure another precision or backend";
+
 /// A figure, and what it is relative to; or why there is none.
 type Measured = Result<(f64, Option<String>), String>;
 
-/// A line for every limit and every cell that was to run. Skipped cells do not count.
+/// A line for every limit and every cell that was to run. Skipped cells do not count, unless the baseline measured them.
 pub fn gates(record: &RunRecord, spec: &GateSpec, baseline: Option<Baseline<'_>>) -> Vec<Gate> {
-    let held = |cell: &&CellRecord| cell.status != CellStatus::Skipped;
+    let measured = |cell: &CellRecord| baseline.is_some_and(|baseline| had(baseline, cell));
+    let held = |cell: &&CellRecord| cell.status != CellStatus::Skipped || measured(cell);
     let mut out = Vec::new();
     for (name, limit) in spec.limits() {
         for cell in record.cells.iter().filter(held) {
+            if name == GateName::MapDropMax && baseline.is_none() && is_measure(record, cell) {
+                continue;
+            }
             let figure = completed(cell).and_then(|()| figure(name, Row { run: record, cell }, baseline));
             out.push(gate(name, cell, limit, figure));
         }
@@ -61,6 +69,9 @@ fn figure(name: GateName, row: Row<'_>, baseline: Option<Baseline<'_>>) -> Measu
                 Some(baseline) => (found(baseline, row)?, baseline.run.run.id.clone()),
                 None => {
                     let fp32 = fp32_row(row)?;
+                    if fp32.id == row.cell.id {
+                        return Err(ALONE.to_owned());
+                    }
                     (Row { run: row.run, cell: fp32 }, fp32.id.clone())
                 }
             };
@@ -103,6 +114,11 @@ fn p99(cell: &CellRecord) -> Result<f64, String> {
     total.p99.ok_or_else(|| format!("{} samples, p99 needs {P99_NEEDS}; measure longer", total.n))
 }
 
+/// Whether the baseline completed this cell.
+fn had(baseline: Baseline<'_>, cell: &CellRecord) -> bool {
+    same_cell(baseline.run, cell).is_some_and(|before| before.status == CellStatus::Completed)
+}
+
 /// The row of the same cell in the baseline, where it completed.
 fn found<'a>(baseline: Baseline<'a>, row: Row<'_>) -> Result<Row<'a>, String> {
     let id = &baseline.run.run.id;
@@ -122,17 +138,33 @@ fn comparable<'a>(row: Row<'_>, baseline: Option<Baseline<'a>>) -> Result<(&'a C
     Ok((before.cell, baseline.run.run.id.clone()))
 }
 
-/// The model's row in fp32: on the reference's backend where that completed, else the first that did.
+/// Whether others of this run are held against this row, which then has no drop of its own. A row that stands alone has
+/// to be told of: a limit that nothing is held to would pass.
+fn is_measure(record: &RunRecord, cell: &CellRecord) -> bool {
+    let others = || record.cells.iter().filter(|other| other.id != cell.id && other.status != CellStatus::Skipped);
+    let fp32 = fp32_row(Row { run: record, cell });
+    fp32.is_ok_and(|fp32| fp32.id == cell.id) && others().any(|other| same_model(other, cell))
+}
+
+fn same_model(a: &CellRecord, b: &CellRecord) -> bool {
+    a.model.sha256 == b.model.sha256 && a.model.name == b.model.name
+}
+
+/// The model's row in fp32: on the reference's backend where that completed, else the first that did. Rows whose outputs
+/// are wrong are no measure.
 fn fp32_row<'a>(row: Row<'a>) -> Result<&'a CellRecord, String> {
     let cells = row.run.cells.iter().filter(|cell| {
-        let same = cell.model.sha256 == row.cell.model.sha256 && cell.model.name == row.cell.model.name;
-        same && cell.precision.requested == Precision::Fp32 && cell.status == CellStatus::Completed
+        let completed = cell.status == CellStatus::Completed && !is_wrong(cell);
+        same_model(cell, row.cell) && cell.precision.requested == Precision::Fp32 && completed
     });
     let cells: Vec<&CellRecord> = cells.collect();
     let reference: BackendName = row.run.plan.reference.backend;
     let own = cells.iter().find(|cell| cell.backend.name == reference.name());
     own.or(cells.first()).copied().ok_or_else(|| {
-        format!("no fp32 row of {} completed to hold it against; measure one or give --baseline", row.cell.model.name)
+        format!(
+            "no fp32 row of {} with right outputs to hold it against; measure one or give --baseline",
+            row.cell.model.name
+        )
     })
 }
 

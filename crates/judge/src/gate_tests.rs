@@ -66,7 +66,7 @@ fn without_a_baseline_a_drop_is_from_the_fp32_row_of_the_reference_s_backend() {
     // Without that one it is the first in fp32; without any there is nothing to hold it against.
     let mut fewer = record.clone();
     fewer.cells.remove(1);
-    assert_eq!(only(&fewer, GateName::MapDropMax, 20.0, None)[1].against.as_deref(), Some("rten"));
+    assert_eq!(only(&fewer, GateName::MapDropMax, 20.0, None)[0].against.as_deref(), Some("rten"));
     fewer.cells.remove(0);
     let gate = &only(&fewer, GateName::MapDropMax, 20.0, None)[0];
     assert!(!gate.pass && gate.reason.as_ref().unwrap().contains("give --baseline"), "{gate:?}");
@@ -77,7 +77,8 @@ fn a_batch_does_not_keep_a_score_from_its_fp32_row() {
     let mut batched = precise(scored(cell("int8", 3.0), 0.59), BackendName::Rten, Precision::Int8);
     (batched.batch, batched.model.input) = (4, Some("4x3x320x320".to_owned()));
     let record = run("a", vec![scored(cell("fp32", 6.0), 0.6), batched]);
-    assert!(only(&record, GateName::MapDropMax, 1.5, None).iter().all(|gate| gate.pass));
+    let lines = only(&record, GateName::MapDropMax, 1.5, None);
+    assert!(lines.len() == 1 && lines[0].pass && lines[0].cell == "int8", "{lines:?}");
 }
 
 #[test]
@@ -113,4 +114,41 @@ fn a_baseline_that_is_not_comparable_or_lacks_the_cell_fails_the_gate() {
     other.cells[0].id = "x".to_owned();
     let forced = gates(&now, &spec, Some(Baseline { run: &other, force: true }));
     assert!(forced[0].pass, "{forced:?}");
+}
+
+#[test]
+fn a_row_is_not_held_against_itself() {
+    let fp32 = || scored(cell("fp32", 6.0), 0.6);
+    let int8 = || precise(scored(cell("int8", 3.0), 0.59), BackendName::Rten, Precision::Int8);
+    let lines = |cells| only(&run("a", cells), GateName::MapDropMax, 5.0, None);
+    let alone = &lines(vec![fp32()])[0];
+    assert_eq!(
+        (alone.pass, alone.figure, alone.reason.as_deref()),
+        (
+            false,
+            None,
+            Some("not measured: nothing to hold it against: give --baseline, or measure another precision or backend")
+        )
+    );
+    // A skipped row is none to hold against it, and a wrong one is no measure for others.
+    let skipped = CellRecord { status: CellStatus::Skipped, ..int8() };
+    assert!(!lines(vec![fp32(), skipped])[0].pass);
+    let wrong = CellRecord { verdict: Some(prony_types::Verdict::WrongOutput), ..fp32() };
+    let found = lines(vec![wrong, int8()]);
+    assert!(found.len() == 2 && found.iter().all(|gate| !gate.pass && gate.figure.is_none()), "{found:?}");
+    // With a baseline it is a row like others.
+    let baseline = run("before", vec![scored(cell("fp32", 6.0), 0.62)]);
+    let gate = &only(&run("a", vec![fp32()]), GateName::MapDropMax, 1.0, Some(&baseline))[0];
+    assert!(!gate.pass && (gate.figure.unwrap() - 2.0).abs() < 1e-9, "{gate:?}");
+}
+
+#[test]
+fn a_skipped_cell_that_the_baseline_measured_is_not_measured() {
+    let before = run("before", vec![scored(cell("x", 6.0), 0.6)]);
+    let mut now = before.clone();
+    (now.cells[0].status, now.cells[0].reason) = (CellStatus::Skipped, Some("no such library".to_owned()));
+    let gate = only(&now, GateName::MapDropMax, 0.1, Some(&before)).remove(0);
+    assert_eq!((gate.pass, gate.reason.as_deref()), (false, Some("not measured: skipped: no such library")));
+    // Skipped in both, it does not count.
+    assert_eq!(only(&now, GateName::MapDropMax, 0.1, Some(&now)), []);
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use prony_types::{CellStatus, ExitCode, RowOutcome, RunComparison, RunRecord, Stage};
+use prony_types::{CellRecord, CellStatus, ExitCode, RowOutcome, RunComparison, RunRecord, Stage, Verdict};
 use support::{Place, SHORT, expect_code, prony, stderr, stdout};
 
 /// A real record of both built-in models whose figures are replaced by ones that no clock decides.
@@ -16,13 +16,13 @@ fn measured(place: &Place) -> RunRecord {
     let mut record = place.record();
     for cell in &mut record.cells {
         slow_down(cell, 1.0);
-        (cell.verdict, cell.memory.host_peak_mib) = (Some(prony_types::Verdict::Valid), Some(100.0));
+        (cell.verdict, cell.memory.host_peak_mib) = (Some(Verdict::Valid), Some(100.0));
     }
     record
 }
 
 /// A median of so many times 10 ms, with a narrow interval and calm rounds.
-fn slow_down(cell: &mut prony_types::CellRecord, times: f64) {
+fn slow_down(cell: &mut CellRecord, times: f64) {
     let p50 = 10.0 * times;
     let total = cell.latency_ms.get_mut(&Stage::Total).unwrap();
     (total.p50, total.ci95) = (p50, Some([p50 * 0.995, p50 * 1.005]));
@@ -101,6 +101,108 @@ fn a_run_that_is_a_tenth_slower_in_one_cell_is_exit_3_and_names_it() {
     let output = compared(&place, &a, &b, &[]);
     expect_code(&output, 2);
     assert!(stderr(&output).contains("no cell is in both"), "{}", stderr(&output));
+}
+
+#[test]
+fn nothing_compared_and_a_figure_that_vanished_are_never_no_regression() {
+    let place = Place::new();
+    let mut a = measured(&place);
+    a.cells.truncate(1);
+    let id = a.cells[0].id.clone();
+    let told = |a: &RunRecord, b: &RunRecord, args: &[&str], code: i32, words: &str| {
+        let output = compared(&place, a, b, args);
+        expect_code(&output, code);
+        let text = stdout(&output);
+        assert!(text.contains(words) && !text.contains("no regression"), "{words}: {text}");
+        assert!(text.contains(&id), "{text}");
+    };
+    let changed = |change: &dyn Fn(&mut CellRecord)| {
+        let mut b = a.clone();
+        change(&mut b.cells[0]);
+        b
+    };
+    let failed = changed(&|cell| (cell.status, cell.reason) = (CellStatus::Failed, Some("it broke".to_owned())));
+    told(&failed, &a, &[], 2, "nothing could be compared");
+    told(&failed, &a, &[], 2, "failed in the baseline: it broke");
+    let skipped = changed(&|cell| (cell.status, cell.reason) = (CellStatus::Skipped, Some("no library".to_owned())));
+    told(&a, &skipped, &[], 3, "skipped in the run: no library");
+    told(&a, &skipped, &["--gate", "map_drop_max=0.1"], 3, "not measured: skipped: no library");
+    told(&skipped, &skipped, &[], 2, "nothing could be compared");
+    told(&a, &changed(&|cell| cell.latency_ms.clear()), &[], 3, "timed in the baseline and not in the run");
+    told(&a, &changed(&|cell| cell.memory.host_peak_mib = None), &[], 3, "measured in the baseline only");
+
+    // Outputs that became wrong, or stayed so, are one whatever the limits; a wrong baseline is no measure.
+    let wrong = changed(&|cell| cell.verdict = Some(Verdict::WrongOutput));
+    told(&a, &wrong, &[], 3, "outputs are wrong");
+    told(&a, &wrong, &["--gate", "latency_ratio_max=9"], 3, "outputs are wrong");
+    told(&wrong, &wrong, &[], 3, "outputs are wrong");
+    told(&wrong, &a, &[], 2, "not comparable: outputs right against wrong");
+
+    // A tenth slower under noise that hides it.
+    let noisy = |times: f64| {
+        changed(&|cell| {
+            slow_down(cell, times);
+            cell.round_p50_ms = [0.6, 1.0, 1.4, 1.0, 0.8, 1.2].map(|x| x * 10.0 * times).to_vec();
+        })
+    };
+    told(&noisy(1.0), &noisy(1.1), &[], 3, "measure longer");
+    expect_code(&compared(&place, &noisy(1.0), &noisy(1.0), &[]), 0);
+}
+
+/// What was printed, as if the lines were not broken.
+fn in_one_line(output: &Output) -> String {
+    stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `prony eval` of a built-in model on a dozen scenes.
+fn evaluated(args: &[&str]) -> Place {
+    let place = Place::new();
+    let model = ["builtin-rgb", "--data", "scenes", "--limit", "12", "-q"];
+    let output = prony().arg("eval").args(model).args(args).arg("--out").arg(place.runs()).output().unwrap();
+    expect_code(&output, 0);
+    place
+}
+
+#[test]
+fn two_evaluations_are_compared_image_by_image_where_they_were_scored_alike() {
+    let (first, second) = (evaluated(&[]), evaluated(&[]));
+    let between = |a: &Place, b: &Place| prony().arg("compare").arg(a.run()).arg(b.run()).output().unwrap();
+    let same = between(&first, &second);
+    expect_code(&same, 0);
+    let text = stdout(&same);
+    assert!(text.contains("no regression") && text.contains("mAP50-95") && text.contains(": +0.0 ±"), "{text}");
+
+    // The same images, and boxes that were kept by another rule: of the evaluation alone, and of the timed frames too.
+    for (conf, code, words) in [
+        ("0.25", 3, "not scored alike: post-processing of the evaluation conf 0.25"),
+        ("0.3", 2, "not comparable: post-processing conf 0.3"),
+    ] {
+        let unlike = between(&first, &evaluated(&["--conf", conf]));
+        expect_code(&unlike, code);
+        assert!(in_one_line(&unlike).contains(words), "{}", stdout(&unlike));
+    }
+
+    // A score that fell without an interval, and one that is gone.
+    let mut before = first.record();
+    before.cells[0].accuracy.as_mut().unwrap().ci95 = None;
+    let mut record = before.clone();
+    let figures = &mut record.cells[0].accuracy.as_mut().unwrap().figures;
+    figures.map_50_95 = figures.map_50_95.map(|map| map - 0.02);
+    let output = compared(&first, &before, &record, &[]);
+    expect_code(&output, 3);
+    let text = in_one_line(&output);
+    assert!(text.contains("fail worse") && text.contains("no interval"), "{text}");
+    (record.cells[0].accuracy, record.cells[0].accuracy_absent) = (None, Some("boxes are lost".to_owned()));
+    let output = compared(&first, &first.record(), &record, &[]);
+    expect_code(&output, 3);
+    assert!(in_one_line(&output).contains("not in the run: boxes are lost"), "{}", stdout(&output));
+
+    // Alone it has nothing to fall from.
+    let place = Place::new();
+    let model = ["builtin-rgb", "--data", "scenes", "--limit", "12", "-q", "--gate", "map_drop_max=0.1"];
+    let output = prony().arg("eval").args(model).arg("--out").arg(place.runs()).output().unwrap();
+    expect_code(&output, 3);
+    assert!(place.record().gates[0].reason.as_ref().unwrap().contains("nothing to hold it against"));
 }
 
 #[test]

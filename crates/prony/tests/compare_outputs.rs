@@ -105,3 +105,26 @@ fn what_is_not_a_number_never_agrees_and_what_does_not_fit_is_refused() {
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn no_box_on_either_side_is_told_and_is_not_all_of_them() {
+    let place = Place::new();
+    let empty = place.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    // A grey BMP of 32 x 32.
+    let mut grey = b"BM".to_vec();
+    for word in [54 + 3072, 0, 54, 40, 32, 32, 1 | 24 << 16, 0, 3072, 0, 0, 0, 0_u32] {
+        grey.extend(word.to_le_bytes());
+    }
+    grey.extend([114; 3072]);
+    std::fs::write(empty.join("grey.bmp"), grey).unwrap();
+    let args = ["builtin-rgb", "builtin-rgb", "--source", empty.to_str().unwrap()];
+    let output = outputs(&args);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains("no box was found on either side") && !text.contains("% of the boxes"), "{text}");
+    let output = outputs(&[&args[..], &["--json"]].concat());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found["heads"]["boxes"].is_object() && found["heads"]["matched_boxes"].is_null(), "{found}");
+    assert!(found["notes"][0].as_str().unwrap().contains("no box was found"), "{found}");
+}

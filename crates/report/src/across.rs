@@ -111,7 +111,18 @@ fn last_line(comparison: &RunComparison) -> String {
     failed.dedup();
     match comparison.exit_code {
         ExitCode::Gate => clean(&format!("regression in {}", failed.join(", "))),
+        ExitCode::Usage if !comparison.rows.iter().any(|row| row.outcome == RowOutcome::Refused) => {
+            clean(&format!("nothing could be compared: {}", reasons(comparison)))
+        }
         ExitCode::Usage => "refused: rows are not comparable; --force compares them all the same".to_owned(),
         _ => "no regression".to_owned(),
     }
+}
+
+/// Why each row says nothing.
+fn reasons(comparison: &RunComparison) -> String {
+    let reason = |row: &RowComparison| {
+        format!("{} {}", row.cell, row.reason.as_deref().unwrap_or("has no figure that both runs measured"))
+    };
+    comparison.rows.iter().map(reason).collect::<Vec<_>>().join("; ")
 }

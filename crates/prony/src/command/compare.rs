@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use prony_judge::across::{METHOD, regressions, rows};
+use prony_judge::across::{METHOD, regressions, rows, wrong_outputs};
 use prony_judge::gate::{Baseline, gates};
 use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, RunComparison, RunRecord};
 
@@ -29,13 +29,15 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         cells(&run)
     );
     let of_pair = |gate: &Gate| rows.iter().any(|row| row.cell == gate.cell && row.outcome != RowOutcome::Refused);
-    let gates = match args.gate.is_empty() {
-        true => regressions(&rows, &run),
+    let mut gates = match args.gate.is_empty() {
+        true => regressions(&rows, &baseline, &run),
         false => {
             let all = gates(&run, &limits, Some(Baseline { run: &baseline, force: args.force }));
             all.into_iter().filter(of_pair).collect()
         }
     };
+    // No limit of one's own makes wrong outputs right.
+    gates.extend(wrong_outputs(&run));
     let comparison = RunComparison {
         schema: COMPARE_SCHEMA.to_owned(),
         baseline: baseline.run.id.clone(),
@@ -65,13 +67,21 @@ fn read(path: &Path) -> anyhow::Result<RunRecord> {
     Ok(record)
 }
 
-/// A limit that does not hold weighs most; a row that could not be compared is never passed over.
+/// A limit that does not hold weighs most; a row that could not be compared is never passed over, and where none was,
+/// nothing is known.
 fn ending(rows: &[RowComparison], gates: &[Gate]) -> ExitCode {
     match () {
         () if gates.iter().any(|gate| !gate.pass) => ExitCode::Gate,
         () if rows.iter().any(|row| row.outcome == RowOutcome::Refused) => ExitCode::Usage,
+        () if !rows.iter().any(has_figures) => ExitCode::Usage,
         () => ExitCode::Ok,
     }
+}
+
+/// Whether any figure of the two stands beside the other.
+fn has_figures(row: &RowComparison) -> bool {
+    let scored = row.accuracy.as_ref().is_some_and(|accuracy| accuracy.delta.is_some());
+    row.latency.is_some() || row.memory.is_some() || scored
 }
 
 fn cells(run: &RunRecord) -> String {

@@ -107,7 +107,9 @@ fn attempt(
             });
         }
     }
-    let ordered = a.has_final_boxes() || b.has_final_boxes();
+    let no_boxes = whole.as_ref().is_some_and(|whole| whole.matched_boxes.is_none());
+    // Where no box is matched there is nothing but the values to decide.
+    let ordered = (a.has_final_boxes() || b.has_final_boxes()) && !no_boxes;
     let rows = pairs.iter().zip(outputs).filter_map(|(&(i, j), agreement)| {
         let agreement = agreement?;
         let agree = ordered || thresholds.hold(&agreement);
@@ -116,6 +118,9 @@ fn attempt(
     let rows: Vec<OutputFinding> = rows.collect();
     if ordered {
         notes.push("final boxes come in the order of their scores, so only matched boxes decide".to_owned());
+    }
+    if no_boxes {
+        notes.push(finding::NO_BOXES.to_owned() + "; give --source a folder of images with objects");
     }
     let unmatched = unmatched(&a, &b, &pairs);
     let agree = rows.iter().all(|row| row.agree)
@@ -178,7 +183,8 @@ fn of_heads(a: &Outputs, b: &Outputs) -> Option<Agreement> {
         reference: String::new(),
         boxes: compare(&a.boxes, &b.boxes),
         scores: compare(&a.scores, &b.scores),
-        matched_boxes: Some(matched(found_a, found_b)),
+        // No box on either side is no agreement of boxes.
+        matched_boxes: (!found_a.is_empty() || !found_b.is_empty()).then(|| matched(found_a, found_b)),
     })
 }
 

@@ -10,6 +10,9 @@ use serde::Serialize;
 /// Version of the format of `--json`.
 pub(super) const SCHEMA: &str = "prony.compare-outputs/1";
 
+/// Said instead of a share of boxes.
+pub(super) const NO_BOXES: &str = "no box was found on either side, so boxes after NMS were not compared";
+
 /// Everything about two models.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
@@ -135,10 +138,14 @@ impl Finding {
             }
         }
         out += &table(&rows);
-        if let Some(share) = self.heads.as_ref().and_then(|heads| heads.matched_boxes) {
-            let word = if share >= self.bounds.matched_boxes { "" } else { "  differs" };
-            let _ = writeln!(out, "matched boxes after NMS: {:.1} %{word}", share * 100.0);
-        }
+        let _ = match self.heads.as_ref().map(|heads| heads.matched_boxes) {
+            Some(Some(share)) => {
+                let word = if share >= self.bounds.matched_boxes { "" } else { "  differs" };
+                writeln!(out, "matched boxes after NMS: {:.1} %{word}", share * 100.0)
+            }
+            Some(None) => writeln!(out, "{NO_BOXES}"),
+            None => Ok(()),
+        };
         if !self.unmatched.is_empty() {
             let _ = writeln!(out, "only one of them has: {}", self.unmatched.join(", "));
         }
@@ -146,8 +153,11 @@ impl Finding {
             out += &nodes.text();
         }
         let (word, db) = (if self.agree { "they agree" } else { "they do not agree" }, self.bounds.sqnr_db);
-        let share = self.bounds.matched_boxes * 100.0;
-        let _ = writeln!(out, "\n{word} (least {db} dB for {}, {share:.0} % of the boxes)", self.precision);
+        let boxes = match self.heads.as_ref().is_some_and(|heads| heads.matched_boxes.is_none()) {
+            true => String::new(),
+            false => format!(", {:.0} % of the boxes", self.bounds.matched_boxes * 100.0),
+        };
+        let _ = writeln!(out, "\n{word} (least {db} dB for {}{boxes})", self.precision);
         out
     }
 }
