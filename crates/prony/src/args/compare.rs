@@ -19,7 +19,7 @@ Cells are matched by id. Without --gate, a cell that is slower or worse beyond n
 tenth more memory, or that does not run any more is a regression. Rows of another device, power
 mode, input, post-processing or library are refused, and the fields that differ are listed.
 
-Exit codes: 0 no regression; 2 wrong usage, or a row was refused; 3 a regression.")]
+Exit codes: 0 no regression; 2 wrong usage, a row was refused, or nothing could be compared; 3 a regression.")]
 pub(crate) struct CompareArgs {
     /// The measure: a run folder, or a report.json
     pub(crate) baseline: PathBuf,
