@@ -5,14 +5,12 @@
 //! `Infinity` into its JSON, so these are read as numbers here.
 
 mod instances;
-mod locate;
 mod problems;
 mod results;
 mod scan;
 mod writer;
 
 pub use instances::{Annotation, Category, ImageEntry, Instances, read_instances};
-pub use locate::instances_file;
 pub use problems::Problems;
 pub use results::{ResultRow, Results, read_results};
 pub use writer::ResultWriter;

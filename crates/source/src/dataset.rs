@@ -45,6 +45,7 @@ use crate::folder::Loader;
 use crate::{SourceError, scenes};
 
 pub use self::builtin::{DEFAULT_SCENES, HELD_OUT_SEED};
+pub use self::locate::instances_file;
 pub use self::problems::Problems;
 
 /// A kind of object.

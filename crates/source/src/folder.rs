@@ -34,6 +34,22 @@ pub fn images(dir: &Path) -> Result<Vec<PathBuf>, SourceError> {
     Ok(found)
 }
 
+/// An error where `out` is not to be written over: it is no folder, or holds something and no `file` that begins with `mark`.
+pub(crate) fn refuse_foreign(out: &Path, file: &Path, mark: &str) -> Result<(), SourceError> {
+    match fs::read_dir(out) {
+        Ok(mut entries) => {
+            let ours = || fs::read_to_string(file).is_ok_and(|text| text.starts_with(mark));
+            if entries.next().is_some() && !ours() {
+                return Err(SourceError::ForeignFolder { path: out.to_path_buf() });
+            }
+            Ok(())
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => Err(SourceError::NotAFolder { path: out.to_path_buf() }),
+        Err(e) => Err(SourceError::io(out, "open the folder")(e)),
+    }
+}
+
 /// Loads files one after the other into the same memory, as a stream would: fresh memory for every image costs more than
 /// some of the decoding.
 #[derive(Default)]

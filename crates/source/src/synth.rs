@@ -7,7 +7,6 @@ mod coco;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -15,6 +14,7 @@ use prony_types::{GroundTruth, Image, SceneKind};
 use rayon::prelude::*;
 
 use crate::SourceError;
+use crate::folder::refuse_foreign;
 use crate::png::encode_png;
 use crate::scenes::{class_names, scene};
 
@@ -92,19 +92,7 @@ fn image_name(index: u32) -> String {
 /// Makes the folders and removes an older data set of ours. What someone else put there is not touched.
 fn claim(out: &Path, kind: SceneKind, seed: u64) -> Result<(), SourceError> {
     let yaml = out.join("data.yaml");
-    match fs::read_dir(out) {
-        Ok(mut entries) => {
-            let ours = || fs::read_to_string(&yaml).is_ok_and(|text| text.starts_with(MARK));
-            if entries.next().is_some() && !ours() {
-                return Err(SourceError::ForeignFolder { path: out.to_path_buf() });
-            }
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) if e.kind() == io::ErrorKind::NotADirectory => {
-            return Err(SourceError::NotAFolder { path: out.to_path_buf() });
-        }
-        Err(e) => return Err(SourceError::io(out, "open the folder")(e)),
-    }
+    refuse_foreign(out, &yaml, MARK)?;
     for (folder, ending) in [("images", "png"), ("labels", "txt"), ("annotations", "json")] {
         let folder = out.join(folder);
         fs::create_dir_all(&folder).map_err(SourceError::io(&folder, "make the folder"))?;

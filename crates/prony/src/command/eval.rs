@@ -10,7 +10,8 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use prony_judge::coco::{Evaluation, LeftOut, Scored, Truth, Truths};
 use prony_source::SourceError;
-use prony_source::coco::{Instances, Problems, Results, instances_file, read_instances, read_results};
+use prony_source::coco::{Instances, Problems, Results, read_instances, read_results};
+use prony_source::dataset::instances_file;
 use prony_types::{ClassAccuracy, CocoFigures, ExitCode, PrecisionRecall};
 use serde::Serialize;
 
@@ -62,12 +63,12 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
-    let BenchOptions { data, seed, .. } = args.options.clone();
-    let heeded = BenchOptions { data, seed, ..BenchOptions::default() };
+    let BenchOptions { data, split, seed, .. } = args.options.clone();
+    let heeded = BenchOptions { data, split, seed, ..BenchOptions::default() };
     // Whatever else was asked for would be passed over without a word.
     ensure!(
         format!("{:?}", args.options) == format!("{heeded:?}") && args.plan.is_none(),
-        "--detections scores a file as it is, with --data, --seed, --no-interval, --per-class and --json; leave the others out"
+        "--detections scores a file as it is, with --data, --split, --seed, --no-interval, --per-class and --json; leave the others out"
     );
     let data = args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")?;
     let outcome = with_sign_of_life("scoring", || score_file(args, detections, data))?;
@@ -87,7 +88,7 @@ fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
 /// Scores a result file that is there already.
 fn score_file(args: &EvalArgs, detections: &Path, data: &Path) -> anyhow::Result<Outcome> {
     let start = Instant::now();
-    let data = instances_file(data)?;
+    let data = instances_file(data, args.options.split.as_deref())?;
     let (instances, results) = read_both(&data, detections)?;
     ensure!(!instances.images.is_empty(), "{}: no image in it that could be scored", data.display());
     let mut problems = instances.problems.clone();

@@ -32,6 +32,18 @@ pub(super) fn locate(spec: &DataSpec) -> Result<Found, SourceError> {
     }
 }
 
+/// The one `instances*.json` of a path, for who needs the truth and no image.
+pub fn instances_file(path: &Path, split: Option<&str>) -> Result<PathBuf, SourceError> {
+    let meta = fs::metadata(path).map_err(SourceError::io(path, "open the data set"))?;
+    if !meta.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    match in_folder(path, split)? {
+        Found::Coco(file) => Ok(file),
+        _ => Err(SourceError::data(path, "no instances*.json in this folder or in its annotations/; give the file")),
+    }
+}
+
 /// COCO is preferred where both are: it has areas and crowds.
 fn in_folder(folder: &Path, split: Option<&str>) -> Result<Found, SourceError> {
     let yaml = yaml_in(folder)?;
@@ -116,4 +128,32 @@ fn files_in(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf
 
 pub(super) fn ending(path: &Path) -> String {
     path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_file_of_truths_or_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let of = |path: &Path, split| instances_file(path, split).map_err(|error| error.to_string());
+        assert!(of(&root.join("none"), None).unwrap_err().contains("cannot open the data set"));
+        assert!(of(root, None).unwrap_err().contains("no data set in this folder"));
+        fs::write(root.join("data.yaml"), "names: [a]\n").unwrap();
+        assert!(of(root, None).unwrap_err().contains("no instances*.json"));
+        fs::write(root.join("instances.json"), "{}").unwrap();
+        fs::write(root.join("captions.json"), "{}").unwrap();
+        assert_eq!(of(root, None).unwrap(), root.join("instances.json"));
+        assert_eq!(of(&root.join("captions.json"), None).unwrap(), root.join("captions.json"));
+        fs::create_dir(root.join("annotations")).unwrap();
+        assert_eq!(of(root, None).unwrap(), root.join("instances.json"), "an empty folder is passed over");
+        for name in ["val2017", "train2017", "train2014"] {
+            fs::write(root.join(format!("annotations/instances_{name}.json")), "{}").unwrap();
+        }
+        assert_eq!(of(root, None).unwrap(), root.join("annotations/instances_val2017.json"));
+        assert_eq!(of(root, Some("train2014")).unwrap(), root.join("annotations/instances_train2014.json"));
+        assert!(of(root, Some("train")).unwrap_err().contains("fits none or several"));
+    }
 }

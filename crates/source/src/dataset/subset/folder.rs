@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::SourceError;
 use crate::coco::read_instances;
 use crate::dataset::{Dataset, Origin};
+use crate::folder::refuse_foreign;
 
 /// First words of `ids.txt`; a folder that has it is ours to write over.
 pub(super) const MARK: &str = "# made by `prony data subset`";
@@ -20,19 +21,7 @@ const TEMPORARY: (&str, &str) = (".prony-", ".part");
 /// Makes the folders and removes an older slice of ours. What someone else put there is not touched.
 pub(super) fn claim(out: &Path, data: &Dataset, names: &[String]) -> Result<(), SourceError> {
     let list = out.join("ids.txt");
-    match fs::read_dir(out) {
-        Ok(mut entries) => {
-            let ours = || fs::read_to_string(&list).is_ok_and(|text| text.starts_with(MARK));
-            if entries.next().is_some() && !ours() {
-                return Err(SourceError::ForeignFolder { path: out.to_path_buf() });
-            }
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) if e.kind() == io::ErrorKind::NotADirectory => {
-            return Err(SourceError::NotAFolder { path: out.to_path_buf() });
-        }
-        Err(e) => return Err(SourceError::io(out, "open the folder")(e)),
-    }
+    refuse_foreign(out, &list, MARK)?;
     fs::create_dir_all(out).map_err(SourceError::io(out, "make the folder"))?;
     refuse_own_source(out, data)?;
     remove_older(out)?;
