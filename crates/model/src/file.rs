@@ -8,6 +8,7 @@ use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::engine::{self, EngineFile};
+use crate::pt::PtError;
 use crate::{builtin, info};
 
 /// Why a file is not a model that Prony can use.
@@ -54,6 +55,14 @@ pub enum ModelError {
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The file should be a PyTorch checkpoint and is something else, or a damaged one.
+    #[error("{name} is not a checkpoint that can be read: {reason}")]
+    NotCheckpoint {
+        /// Which model.
+        name: String,
+        /// What was found instead.
+        reason: PtError,
     },
     /// A kind of model that is known, but not by this version.
     #[error("{name}: {kind} files are not supported yet; export the model to ONNX")]

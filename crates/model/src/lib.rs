@@ -1,6 +1,7 @@
 //! Model files as data: what they are, what goes in and what comes out. Nothing here executes a model.
 
 pub mod onnx;
+pub mod pt;
 
 mod builtin;
 mod engine;
