@@ -52,7 +52,7 @@ pub enum PtError {
 }
 
 /// A name out of a file that nobody vouches for, fit for a line on a terminal.
-pub(crate) fn plain(name: &str) -> String {
+pub fn plain(name: &str) -> String {
     const LONGEST: usize = 120;
     let mut plain: String = name.chars().take(LONGEST).flat_map(printable).collect();
     if name.chars().nth(LONGEST).is_some() {

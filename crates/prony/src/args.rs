@@ -291,6 +291,7 @@ pub(crate) struct RuntimeNameArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   prony inspect yolo.onnx               inputs, outputs, operators, precision, classes
+  prony inspect yolo.pt                 task, classes, weights, modules; nothing in it is executed
   prony inspect yolo.engine             who built it and for what; with TensorRT also what is in it
   prony inspect yolo.engine --json
   prony inspect nms.engine --plugin libmyplugins.so
@@ -298,7 +299,7 @@ pub(crate) struct RuntimeNameArgs {
 Without a GPU or TensorRT an engine still says what its file says, and one line why the rest is
 missing; that is no failure. Exit codes: 0 all well; 2 wrong usage, or no model.")]
 pub(crate) struct InspectArgs {
-    /// A model file (.onnx, .engine, .plan), or builtin-rgb, builtin-thermal
+    /// A model file (.onnx, .pt, .engine, .plan), or builtin-rgb, builtin-thermal
     pub(crate) model: String,
     /// Print JSON instead of text
     #[arg(long)]

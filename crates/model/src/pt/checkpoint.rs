@@ -139,6 +139,18 @@ impl Checkpoint {
         verdict::refusal(self)
     }
 
+    /// How many tensors the model has, buffers among them.
+    pub fn tensors(&self) -> usize {
+        let mut count = self.weights.len();
+        if let Some(model) = &self.model {
+            model.visit(&mut |module| {
+                let tensors = module.parameters.iter().chain(&module.buffers);
+                count += tensors.filter(|(_, tensor)| tensor.is_some()).count();
+            });
+        }
+        count
+    }
+
     /// The weights' elements by type. Weights that are used twice count once.
     pub fn parameters(&self) -> BTreeMap<Element, usize> {
         let mut seen = HashSet::new();

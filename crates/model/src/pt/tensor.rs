@@ -116,16 +116,17 @@ impl Tensor {
 
     /// Its elements in order, the last dimension fastest, as 32-bit floats.
     pub fn to_f32(&self, archive: &Archive) -> Result<Vec<f32>, PtError> {
-        let bytes = archive.member(&member(&self.storage))?;
-        let (start, size) = (self.offset * self.element.bytes(), self.element.bytes());
-        let short = || PtError::Tensor { name: plain(&self.storage), reason: "its storage is cut short".to_owned() };
         if self.elements() == 0 {
             return Ok(Vec::new());
         }
-        if (start + self.extent() * size) > bytes.len() {
-            return Err(short());
-        }
-        let bytes = bytes.slice(start..start + self.extent() * size);
+        let bytes = archive.member(&member(&self.storage))?;
+        let place = |elements: usize| elements.checked_mul(self.element.bytes());
+        let end = self.offset.checked_add(self.extent()).and_then(place);
+        let (Some(start), Some(end)) = (place(self.offset), end.filter(|end| *end <= bytes.len())) else {
+            let reason = "its storage is cut short".to_owned();
+            return Err(PtError::Tensor { name: plain(&self.storage), reason });
+        };
+        let bytes = bytes.slice(start..end);
         Ok(match self.element {
             Element::F64 => self.gather(&bytes, |bytes| f64::from_le_bytes(bytes) as f32),
             Element::F32 => self.gather(&bytes, f32::from_le_bytes),

@@ -90,7 +90,7 @@ fn strides_and_offsets_are_honoured() {
     // Two rows and three columns, kept column by column after one element that is not theirs.
     let checkpoint = read(one_tensor("ByteStorage", &[99, 0, 3, 1, 4, 2, 5], 7, 1, &[2, 3], &[1, 2])).unwrap();
     assert_eq!(checkpoint.weights[0].1.to_f32(&checkpoint.archive).unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-    let none = read(one_tensor("ByteStorage", &[1], 1, 0, &[0, 3], &[3, 1])).unwrap();
+    let none = read(one_tensor("LongStorage", &[0; 8], 1, i64::MAX, &[0, 3], &[3, 1])).unwrap();
     assert_eq!(none.weights[0].1.to_f32(&none.archive).unwrap(), [0.0; 0]);
     let scalar = read(one_tensor("ByteStorage", &[5], 1, 0, &[], &[])).unwrap();
     assert_eq!(scalar.weights[0].1.to_f32(&scalar.archive).unwrap(), [5.0]);
@@ -121,13 +121,13 @@ fn tensors_that_do_not_fit_are_refused() {
 #[test]
 fn foreign_models_are_named() {
     let cases = [
-        (("ultralytics.nn.tasks", "SegmentationModel"), "Segment", "it is a segmentation model; supported are"),
-        (("ultralytics.nn.tasks", "PoseModel"), "Pose", "it is a pose model"),
-        (("ultralytics.nn.tasks", "OBBModel"), "OBB", "it is a oriented-box model"),
-        (("ultralytics.nn.tasks", "ClassificationModel"), "Classify", "it is a classification model"),
-        (("torchvision.models.resnet", "ResNet"), "Linear", "it is a torchvision.models.resnet.ResNet"),
+        (("ultralytics.nn.tasks", "SegmentationModel"), "Segment", "it is a model for segmentation; supported are"),
+        (("ultralytics.nn.tasks", "PoseModel"), "Pose", "it is a model for poses"),
+        (("ultralytics.nn.tasks", "OBBModel"), "OBB", "it is a model for oriented boxes"),
+        (("ultralytics.nn.tasks", "ClassificationModel"), "Classify", "it is a model for classification"),
+        (("torchvision.models.resnet", "ResNet"), "Linear", "its model is torchvision.models.resnet.ResNet"),
         (("models.yolo", "DetectionModel"), "Detect", "original YOLOv5"),
-        (DETECTION, "MyDetect", "its head is a ultralytics.nn.modules.head.MyDetect"),
+        (DETECTION, "MyDetect", "its head is ultralytics.nn.modules.head.MyDetect"),
     ];
     for (class, head, reason) in cases {
         has(&read(detector("model", class, head)).unwrap().refusal().unwrap(), reason);

@@ -107,26 +107,26 @@ pub(super) fn refusal(checkpoint: &Checkpoint) -> Option<String> {
 
 fn kind(model: &Module, head: Option<&Module>) -> Option<String> {
     let Class { module, name } = &model.class;
-    let task = |what: &str| Some(format!("it is a {what} model; {SUPPORTED}"));
+    let task = |what: &str| Some(format!("it is a model for {what}; {SUPPORTED}"));
     if module.starts_with("models.") {
         return Some(format!("it is a model of the original YOLOv5 repository; {SUPPORTED}; YOLOv5u is another model"));
     }
     if !module.starts_with("ultralytics.") {
-        return Some(format!("it is a {}; {SUPPORTED}", model.class));
+        return Some(format!("its model is {}; {SUPPORTED}", model.class));
     }
     match name.as_str() {
         "DetectionModel" | "YOLOv10DetectionModel" => {}
         "SegmentationModel" => return task("segmentation"),
-        "PoseModel" => return task("pose"),
+        "PoseModel" => return task("poses"),
         "ClassificationModel" => return task("classification"),
-        "OBBModel" => return task("oriented-box"),
-        "RTDETRDetectionModel" => return task("RT-DETR"),
-        "WorldModel" => return task("YOLO-World"),
-        _ => return Some(format!("it is a {}; {SUPPORTED}", model.class)),
+        "OBBModel" => return task("oriented boxes"),
+        "RTDETRDetectionModel" => return task("detection by a transformer (RT-DETR)"),
+        "WorldModel" => return task("an open vocabulary (YOLO-World)"),
+        _ => return Some(format!("its model is {}; {SUPPORTED}", model.class)),
     }
     match head {
         Some(head) if matches!(head.class.name.as_str(), "Detect" | "v10Detect") => None,
-        Some(head) => Some(format!("its head is a {}; {SUPPORTED}", head.class)),
+        Some(head) => Some(format!("its head is {}; {SUPPORTED}", head.class)),
         None => Some(format!("it has no layers; {SUPPORTED}")),
     }
 }

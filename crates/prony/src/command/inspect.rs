@@ -1,5 +1,6 @@
 //! `prony inspect`: what a model file is, and what TensorRT makes of an engine.
 
+mod checkpoint;
 mod text;
 
 use std::io::{self, Write as _};
@@ -44,6 +45,13 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
         ModelSource::File(path) => ModelSource::File(std::path::absolute(path)?),
         builtin => builtin,
     };
+    if let ModelSource::File(path) = &source
+        && checkpoint::is_checkpoint(path)
+    {
+        refuse_flags_of_engines(args)?;
+        print(&checkpoint::describe(&args.model, path, args.json)?);
+        return Ok(ExitCode::Ok);
+    }
     let mut file = with_sign_of_life("reading the model", || ModelFile::open(&source))?;
     let bytes = file.bytes.len() as u64;
     file.forget_bytes_on_disk();
@@ -59,10 +67,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
             }
         }
         None => {
-            let given = [("--plugin", !args.plugin.is_empty()), ("--force", args.force)];
-            for (flag, given) in given {
-                ensure!(!given, "{flag} is for engines, and {} is none", args.model);
-            }
+            refuse_flags_of_engines(args)?;
             None
         }
     };
@@ -71,9 +76,21 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
         true => serde_json::to_string_pretty(&findings.json())? + "\n",
         false => findings.text(),
     };
+    print(&text);
+    Ok(ExitCode::Ok)
+}
+
+fn print(text: &str) {
     // A reader that has seen enough is no error.
     let _ = io::stdout().lock().write_all(text.as_bytes());
-    Ok(ExitCode::Ok)
+}
+
+fn refuse_flags_of_engines(args: &InspectArgs) -> anyhow::Result<()> {
+    let given = [("--plugin", !args.plugin.is_empty()), ("--force", args.force)];
+    for (flag, given) in given {
+        ensure!(!given, "{flag} is for engines, and {} is none", args.model);
+    }
+    Ok(())
 }
 
 /// Has a child open the engine with TensorRT. That it cannot is a finding and no error. `None` where the user gave up.

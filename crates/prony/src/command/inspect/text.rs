@@ -10,19 +10,19 @@ use serde_json::Value;
 use super::Findings;
 
 /// Names that are written out; of more, only how many there are.
-const NAMES: usize = 12;
+pub(super) const NAMES: usize = 12;
 /// Operators a graph may have to be listed by name.
-const OPERATORS: usize = 40;
+pub(super) const OPERATORS: usize = 40;
 
 /// Lines under a title.
-struct Lines(String);
+pub(super) struct Lines(pub(super) String);
 
 impl Lines {
-    fn add(&mut self, key: &str, value: impl std::fmt::Display) {
+    pub(super) fn add(&mut self, key: &str, value: impl std::fmt::Display) {
         let _ = writeln!(self.0, "  {key:<14}{value}");
     }
 
-    fn maybe(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
+    pub(super) fn maybe(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
         if let Some(value) = value {
             self.add(key, value);
         }
@@ -157,13 +157,13 @@ fn place(identity: &EngineIdentity) -> String {
 }
 
 /// The first few, and how many there are.
-fn some(names: &[String], most: usize) -> String {
+pub(super) fn some(names: &[String], most: usize) -> String {
     let shown = names[..names.len().min(most)].join(", ");
     let more = if names.len() > most { ", …" } else { "" };
     format!("{}: {shown}{more}", names.len())
 }
 
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
