@@ -4,7 +4,7 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Cursor, Write as _};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
@@ -13,6 +13,8 @@ use std::process::Stdio;
 use prony_model::sha256_hex;
 use serde_json::Value;
 use support::{Place, at_home, engine_plan, expect_code, prony, stderr, stdout};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 /// Of TensorRT 8.6.0.
 fn plan() -> Vec<u8> {
@@ -50,6 +52,64 @@ fn a_graph_is_described() {
     assert_eq!((&json["format"], &json["precision"]), (&"onnx".into(), &"fp32".into()));
     assert_eq!(json["info"]["inputs"][0]["dims"][1], 3);
     assert_eq!(json["engine"], Value::Null);
+}
+
+/// A checkpoint's container around a pickle, with one storage of two floats.
+fn checkpoint(pickle: &[u8]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    for (name, bytes) in [("data.pkl", pickle), ("version", b"3\n"), ("data/0", &[0; 8])] {
+        zip.start_file(format!("best/{name}"), options).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn a_checkpoint_is_described_with_the_reason_why_it_is_not_supported() {
+    let place = Place::new();
+    let path = place.path("weights.pt");
+    let tensor = b"ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuK\x02tQK\x00K\x02\x85K\x01\x85tR";
+    fs::write(&path, checkpoint(&[b"\x80\x02}U\x06weight", tensor.as_slice(), b"s."].concat())).unwrap();
+    let json = json(&place, &path);
+    assert_eq!((&json["format"], &json["container"]["version"]), (&"pt".into(), &"3".into()));
+    assert_eq!((&json["parameters"]["f32"], &json["tensors"]), (&2.into(), &1.into()));
+    let reason = json["refusal"].as_str().unwrap();
+    assert!(reason.starts_with("it is a state dict"), "{reason}");
+    let output = inspect(&place, &path, &[]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    for fact in ["weights.pt: PyTorch checkpoint", "torch zip, version 3", "parameters    2 f32", reason] {
+        assert!(text.contains(fact), "{fact}: {text}");
+    }
+    let output = inspect(&place, &path, &["--force"]);
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("--force is for engines"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_is_no_checkpoint_is_refused_and_what_is_hostile_is_not_run() {
+    let place = Place::new();
+    let proof = place.path("executed");
+    let command = format!("touch {}", proof.display());
+    let length = u32::try_from(command.len()).unwrap().to_le_bytes();
+    let hostile = [b"\x80\x02cposix\nsystem\nX".as_slice(), &length, command.as_bytes(), b"\x85R."].concat();
+    let whole = checkpoint(b"\x80\x02}.");
+    let cases = [
+        ("hostile.pt", checkpoint(&hostile), "it would call posix.system when it is loaded; nothing was executed here"),
+        ("text.pt", b"this is text".to_vec(), "does not start as the zip file that torch.save writes"),
+        ("cut.pt", whole[..whole.len() / 2].to_vec(), "it is cut short"),
+        ("opcode.PTH", checkpoint(b"\x80\x02\xf0."), "opcode 0xf0 at byte 2"),
+    ];
+    for (name, bytes, reason) in cases {
+        let path = place.path(name);
+        fs::write(&path, bytes).unwrap();
+        let output = inspect(&place, &path, &[]);
+        expect_code(&output, 2);
+        let text = stderr(&output);
+        assert!(text.contains(reason) && text.lines().count() == 1, "{name}: {text}");
+    }
+    assert!(!proof.exists());
 }
 
 #[test]

@@ -42,7 +42,6 @@ impl Findings<'_> {
         let parameters =
             checkpoint.parameters().into_iter().map(|(element, count)| (element.to_string(), count.into()));
         let modules = checkpoint.modules().into_iter().map(|(class, count)| (class.to_string(), count.into()));
-        let refusal = checkpoint.refusal();
         json!({
             "model": self.name,
             "format": "pt",
@@ -71,8 +70,7 @@ impl Findings<'_> {
             "parameters": parameters.collect::<Map<_, _>>(),
             "modules": modules.collect::<Map<_, _>>(),
             "calls": checkpoint.calls,
-            "supported": refusal.is_none(),
-            "refusal": refusal,
+            "refusal": checkpoint.refusal(),
         })
     }
 
@@ -105,10 +103,7 @@ impl Findings<'_> {
             false => lines.add("classes", some(&names, NAMES)),
         }
         self.count(&mut lines);
-        match checkpoint.refusal() {
-            Some(reason) => lines.add("not supported", reason),
-            None => lines.add("supported", "yes"),
-        }
+        lines.maybe("not supported", checkpoint.refusal());
         lines.0
     }
 
