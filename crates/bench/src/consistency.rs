@@ -33,7 +33,7 @@ impl Witness {
         let head = head_of(cell).cloned();
         let count = cell.session.inputs().len();
         let inputs = (0..count).map(|index| Buffer::copy_of(&cell.session.input(0, index))).collect();
-        let items = (0..cell.batch).map(|item| values(&*cell.session, head.as_ref(), cell.batch, item)).collect();
+        let items = items(&*cell.session, head.as_ref(), cell.batch);
         Ok(Witness { head, inputs, items })
     }
 
@@ -49,14 +49,12 @@ impl Witness {
 pub(crate) fn within(cell: &mut Cell) -> Result<(Witness, Vec<ConsistencyCheck>), MeasureError> {
     let witness = Witness::of(cell)?;
     cell.run_filled()?;
-    let again: Vec<Outputs> =
-        (0..cell.batch).map(|item| values(&*cell.session, witness.head.as_ref(), cell.batch, item)).collect();
+    let again = items(&*cell.session, witness.head.as_ref(), cell.batch);
     let mut checks = vec![compared(TWICE, witness.head.as_ref(), &witness.items, &again)];
     if cell.batch > 1 && witness.head.is_some() {
         cell.repeat_first_item();
         cell.run_filled()?;
-        let rows: Vec<Outputs> =
-            (0..cell.batch).map(|item| values(&*cell.session, witness.head.as_ref(), cell.batch, item)).collect();
+        let rows = items(&*cell.session, witness.head.as_ref(), cell.batch);
         let first = vec![rows[0].clone(); rows.len()];
         checks.push(compared(ROWS, witness.head.as_ref(), &first, &rows));
     }
@@ -98,8 +96,7 @@ fn in_session(name: &str, witness: &Witness, spec: &SessionSpec<'_>, cell: &Cell
             }
         }
         session.run(0).map_err(|e| e.to_string())?;
-        let items = 0..batch as usize;
-        Ok(items.map(|item| values(&*session, witness.head.as_ref(), batch as usize, item)).collect())
+        Ok(items(&*session, witness.head.as_ref(), batch as usize))
     };
     match asked() {
         Ok(found) if batch == cell.batch => compared(name, witness.head.as_ref(), &witness.items, &found),
@@ -121,12 +118,15 @@ fn first_item(values: &Buffer, from: usize, to: usize) -> Option<Buffer> {
     }
 }
 
-/// Values of one item of a batch, boxes and scores apart.
-fn values(session: &dyn Session, head: Option<&Head>, batch: usize, item: usize) -> Outputs {
-    split(session, head, |length| {
-        let share = length / batch.max(1);
-        if length.is_multiple_of(batch.max(1)) { item * share..(item + 1) * share } else { 0..length }
-    })
+/// Values of every item of a batch, boxes and scores apart.
+fn items(session: &dyn Session, head: Option<&Head>, batch: usize) -> Vec<Outputs> {
+    let of = |item: usize| {
+        split(session, head, |length| {
+            let share = length / batch.max(1);
+            if length.is_multiple_of(batch.max(1)) { item * share..(item + 1) * share } else { 0..length }
+        })
+    };
+    (0..batch).map(of).collect()
 }
 
 /// The check in words; the item that is furthest off decides.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use prony_backend::Session;
-use prony_judge::agreement;
+use prony_judge::agreement::{self, MATCHING_IOU, MATCHING_SCORE};
 use prony_types::{Agreement, Detection, EventKind, HeadChoice, OutputCheck, TensorData, Thumbnail};
 use prony_vision::{Head, draw};
 
@@ -17,9 +17,6 @@ use crate::reference::{CALLS, Outputs, Reference};
 /// Longest side of a thumbnail.
 const THUMBNAIL_SIDE: u32 = 320;
 const THUMBNAILS: usize = 4;
-/// Two boxes are the same when they overlap this much and their scores are this near.
-const MATCHING_IOU: f32 = 0.9;
-const MATCHING_SCORE: f32 = 0.02;
 /// Channels of four distances as distributions over 16 bins.
 const DFL_CHANNELS: usize = 64;
 

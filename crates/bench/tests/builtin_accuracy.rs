@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use prony_backend::{SessionSpec, SlotInput, backend};
+use prony_judge::coco::{self, Evaluation, Truth, Truths};
 use prony_model::ModelFile;
 use prony_source::scenes;
 use prony_types::{BackendName, Detection, GroundTruth, HeadChoice, PostSpec, SceneKind, TensorSpec};
@@ -45,48 +46,38 @@ fn detect(kind: SceneKind) -> (Scored, usize) {
     (all, names.len())
 }
 
-fn iou(d: &Detection, t: &GroundTruth) -> f64 {
-    let width = f64::from(d.x2.min(t.x + t.w)) - f64::from(d.x1.max(t.x));
-    let height = f64::from(d.y2.min(t.y + t.h)) - f64::from(d.y1.max(t.y));
-    let inner = width.max(0.0) * height.max(0.0);
-    inner / (f64::from(d.area()) + f64::from(t.w * t.h) - inner)
-}
-
-/// COCO's average precision of one class at one overlap: 101 recall points of the interpolated curve.
-fn average_precision(scored: &Scored, class: u32, threshold: f64) -> Option<f64> {
-    let truths: usize = scored.iter().map(|(_, truth)| truth.iter().filter(|t| t.class == class).count()).sum();
-    let mut marks: Vec<(f32, bool)> = Vec::new();
-    for (detections, truth) in scored {
-        let mut taken = vec![false; truth.len()];
-        for d in detections.iter().filter(|d| d.class == class) {
-            let free = (0..truth.len()).filter(|&i| !taken[i] && truth[i].class == class);
-            let best = free.max_by(|&a, &b| iou(d, &truth[a]).total_cmp(&iou(d, &truth[b])));
-            let hit = best.filter(|&i| iou(d, &truth[i]) >= threshold);
-            hit.into_iter().for_each(|i| taken[i] = true);
-            marks.push((d.score, hit.is_some()));
-        }
-    }
-    marks.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut hits = 0.0;
-    let mut curve: Vec<(f64, f64)> = Vec::new();
-    for (i, (_, hit)) in marks.iter().enumerate() {
-        hits += f64::from(u8::from(*hit));
-        curve.push((hits / truths as f64, hits / (i + 1) as f64));
-    }
-    for i in (1..curve.len()).rev() {
-        curve[i - 1].1 = curve[i - 1].1.max(curve[i].1);
-    }
-    let at = |recall: f64| curve.iter().find(|(r, _)| *r >= recall).map_or(0.0, |(_, precision)| *precision);
-    (truths > 0).then(|| (0..=100).map(|i| at(f64::from(i) / 100.0)).sum::<f64>() / 101.0)
-}
-
 fn mean_average_precision(scored: &Scored, classes: usize) -> f64 {
-    let thresholds = (0..10).map(|i| 0.5 + 0.05 * f64::from(i));
-    let all: Vec<f64> = thresholds
-        .flat_map(|threshold| (0..classes as u32).filter_map(move |class| average_precision(scored, class, threshold)))
+    let numbers = || (0i64..).zip(scored);
+    let objects = numbers().flat_map(|(image, (_, truth))| truth.iter().map(move |truth| (image, truth)));
+    let truths = Truths {
+        images: numbers().map(|(image, _)| image).collect(),
+        classes: (0..classes as i64).map(|class| (class, class.to_string())).collect(),
+        objects: (1i64..)
+            .zip(objects)
+            .map(|(id, (image, t))| Truth {
+                id,
+                image,
+                class: i64::from(t.class),
+                bbox: [t.x, t.y, t.w, t.h].map(f64::from),
+                area: f64::from(t.area),
+                crowd: t.crowd,
+            })
+            .collect(),
+    };
+    let found = numbers().flat_map(|(image, (boxes, _))| boxes.iter().map(move |d| (image, d)));
+    let boxes: Vec<coco::Scored> = found
+        .map(|(image, d)| coco::Scored {
+            image,
+            class: i64::from(d.class),
+            bbox: [d.x1, d.y1, d.x2 - d.x1, d.y2 - d.y1].map(f64::from),
+            score: f64::from(d.score),
+        })
         .collect();
-    assert_eq!(all.len(), classes * 10, "every class occurs in the held-out scenes");
-    all.iter().sum::<f64>() / all.len() as f64
+    let evaluation = Evaluation::new(&truths, &boxes);
+    let all = evaluation.classes();
+    assert!(all.iter().all(|class| class.map_50_95.is_some()), "every class occurs in the held-out scenes");
+    assert_eq!(all.len(), classes);
+    evaluation.figures().map_50_95.unwrap()
 }
 
 #[test]

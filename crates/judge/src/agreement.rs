@@ -6,6 +6,11 @@ use prony_types::{Agreement, Detection, TensorAgreement};
 /// cannot be compared.
 pub const WORST: f64 = f64::MAX;
 
+/// Two boxes are the same when they overlap this much.
+pub const MATCHING_IOU: f32 = 0.9;
+/// And when their scores are this near.
+pub const MATCHING_SCORE: f32 = 0.02;
+
 /// Cosine, largest difference and signal-to-noise ratio. Where lengths differ or a value is not finite, the result is
 /// the worst there is: cosine 0, `max_abs` [`WORST`], `sqnr_db` minus [`WORST`].
 pub fn tensors(reference: &[f32], got: &[f32]) -> TensorAgreement {
@@ -38,18 +43,23 @@ pub fn tensors(reference: &[f32], got: &[f32]) -> TensorAgreement {
     TensorAgreement { cosine, max_abs, sqnr_db: Some(sqnr_db) }
 }
 
+/// Of two tensors' figures the worse ones.
+pub fn worse_tensor(a: TensorAgreement, b: TensorAgreement) -> TensorAgreement {
+    TensorAgreement {
+        cosine: a.cosine.min(b.cosine),
+        max_abs: a.max_abs.max(b.max_abs),
+        // Absent is without any noise.
+        sqnr_db: match (a.sqnr_db, b.sqnr_db) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        },
+    }
+}
+
 /// Of each figure the worse one.
 pub fn worse(a: Agreement, b: &Agreement) -> Agreement {
     let tensor = |a: Option<TensorAgreement>, b: Option<TensorAgreement>| match (a, b) {
-        (Some(a), Some(b)) => Some(TensorAgreement {
-            cosine: a.cosine.min(b.cosine),
-            max_abs: a.max_abs.max(b.max_abs),
-            // Absent is without any noise.
-            sqnr_db: match (a.sqnr_db, b.sqnr_db) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
-        }),
+        (Some(a), Some(b)) => Some(worse_tensor(a, b)),
         (a, b) => a.or(b),
     };
     Agreement {

@@ -96,7 +96,14 @@ pub(crate) struct BenchArgs {
     #[arg(long, help_heading = "Run")]
     pub(crate) dry_run: bool,
 
-    /// Print the report as JSON on stdout
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// How a run is told.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Print JSON on stdout instead of a table
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 

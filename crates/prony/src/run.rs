@@ -28,8 +28,7 @@ use prony_types::{
     FailureKind, Job, MeasureJob, MemorySafety, Plan, RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
 };
 
-use self::accuracy::Scores;
-pub(crate) use self::accuracy::{Recorded, check_data, data_unchanged, paired};
+pub(crate) use self::accuracy::{Recorded, Scores, check_data, data_unchanged, paired, scored};
 use self::cell::{Doing, RunCell};
 pub(crate) use self::engines::artifacts;
 pub(crate) use self::errand::{Errand, errand};

@@ -6,8 +6,7 @@
 //!
 //! ```no_run
 //! use prony_source::{dataset, folder::Loader};
-//! # fn main() -> Result<(), prony_source::SourceError> {
-//! # let (spec, kind): (prony_types::DataSpec, prony_types::SceneKind) = unimplemented!();
+//! # fn each(spec: prony_types::DataSpec, kind: prony_types::SceneKind) -> Result<(), prony_source::SourceError> {
 //! let data = dataset::open(&spec, kind)?;
 //! let mut loader = Loader::default();
 //! for index in 0..data.images.len() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::BenchArgs;
+use super::{BenchArgs, OutputArgs};
 use crate::options::BenchOptions;
 
 #[derive(Debug, Args)]
@@ -45,17 +45,8 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub(crate) plan: Option<PathBuf>,
 
-    /// Print JSON on stdout instead of a table
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
-
-    /// No progress, only the result
-    #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-
-    /// Say more about what is going on
-    #[arg(long, short, help_heading = "Output")]
-    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 impl EvalArgs {
@@ -66,9 +57,7 @@ impl EvalArgs {
             plan: self.plan.clone(),
             resume: None,
             dry_run: false,
-            json: self.json,
-            quiet: self.quiet,
-            verbose: self.verbose,
+            output: self.output,
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let lock = match args.dry_run {
         true => None,
-        false => match wait_for_machine(&interrupt, args.quiet)? {
+        false => match wait_for_machine(&interrupt, args.output.quiet)? {
             None => return Ok(ExitCode::Interrupted),
             lock => lock,
         },
@@ -77,7 +77,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let kept: Vec<&str> =
         kept.filter(|cell| cell.status == CellStatus::Completed).map(|cell| cell.id.as_str()).collect();
     if args.dry_run {
-        return dry_run(&resolved, &kept, args.json);
+        return dry_run(&resolved, &kept, args.output.json);
     }
     let baseline = resolved.plan.gates.baseline.as_deref().map(prony_store::read_record_at).transpose()?;
     let folder = match &earlier {
@@ -87,8 +87,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref()));
     let (id, log) = (folder.id(), folder.file("run.log"));
     let files = Files::new(folder, redactor.clone())?;
-    start_log(&log, args.verbose, redactor)?;
-    let loudness = if args.quiet { Loudness::Quiet } else { Loudness::Normal };
+    start_log(&log, args.output.verbose, redactor)?;
+    let loudness = if args.output.quiet { Loudness::Quiet } else { Loudness::Normal };
     greet(&resolved, kept.len(), files.path(), loudness);
     let info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
@@ -190,7 +190,7 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
 
 /// The table on stdout, or the record with `--json`. A reader who has gone is no error: the run is on disk.
 fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) {
-    let text = if args.json {
+    let text = if args.output.json {
         serde_json::to_string_pretty(record).unwrap_or_default() + "\n"
     } else {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();

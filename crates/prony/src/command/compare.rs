@@ -1,5 +1,6 @@
 //! `prony compare`: a run against an earlier one.
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -11,15 +12,18 @@ use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, Run
 use crate::args::CompareArgs;
 use crate::command::terminal_width;
 use crate::gate_options;
-use crate::run::{Recorded, paired};
+use crate::run::{Recorded, Scores, paired};
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let limits = gate_options::limits_of(&args.gate)?;
     let baseline = read(&args.baseline)?;
     let run = read(&args.run)?;
+    // The data of both is opened once for all rows.
+    let scores = RefCell::new(Scores::default());
     let before = Recorded { run: &baseline, path: &args.baseline };
     let now = Recorded { run: &run, path: &args.run };
-    let rows = rows(&baseline, &run, args.force, &|then, cell| paired(before, now, [then, cell]));
+    let rows =
+        rows(&baseline, &run, args.force, &|then, cell| paired(&mut scores.borrow_mut(), before, now, [then, cell]));
     ensure!(
         !rows.is_empty(),
         "nothing to compare: {} has {}, {} has {}, and no cell is in both",

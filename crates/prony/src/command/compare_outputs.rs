@@ -7,6 +7,7 @@ mod side;
 
 use anyhow::{bail, ensure};
 use prony_backend::{BackendError, needs, precision_of};
+use prony_judge::agreement::{MATCHING_IOU, MATCHING_SCORE, worse_tensor};
 use prony_judge::{Bounds, agreement};
 use prony_model::ModelFile;
 use prony_types::{
@@ -20,9 +21,6 @@ use super::run::{found_runtime, tell_loader};
 use super::with_sign_of_life;
 use crate::args::CompareOutputsArgs;
 use crate::resolve::model_source;
-
-/// Two boxes are the same when they overlap this much and their scores are this near, as in `bench`.
-const MATCHING: (f32, f32) = (0.9, 0.02);
 
 pub(crate) fn compare_outputs(args: &CompareOutputsArgs) -> anyhow::Result<ExitCode> {
     let bound = args.bound;
@@ -98,7 +96,7 @@ fn attempt(
         let (of_a, of_b) = (a.run(&feed, frame)?, b.run(&feed, frame)?);
         for (place, &(i, j)) in outputs.iter_mut().zip(&pairs) {
             let now = agreement::tensors(&of_a.values[i], &of_b.values[j]);
-            *place = Some(place.map_or(now, |before| worse(before, now)));
+            *place = Some(place.map_or(now, |before| worse_tensor(before, now)));
         }
         if let Some(now) = of_heads(&of_a, &of_b) {
             whole = Some(match whole {
@@ -189,20 +187,7 @@ fn of_heads(a: &Outputs, b: &Outputs) -> Option<Agreement> {
 }
 
 fn matched(a: &[Detection], b: &[Detection]) -> f64 {
-    agreement::matched_boxes(a, b, MATCHING.0, MATCHING.1)
-}
-
-/// Of each figure the worse one.
-fn worse(a: TensorAgreement, b: TensorAgreement) -> TensorAgreement {
-    TensorAgreement {
-        cosine: a.cosine.min(b.cosine),
-        max_abs: a.max_abs.max(b.max_abs),
-        // Absent is without any noise.
-        sqnr_db: match (a.sqnr_db, b.sqnr_db) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        },
-    }
+    agreement::matched_boxes(a, b, MATCHING_IOU, MATCHING_SCORE)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
-use prony_judge::coco::{Evaluation, LeftOut, Scored, Truth, Truths};
+use prony_judge::coco::{Evaluation, LeftOut, Truth, Truths};
 use prony_source::SourceError;
 use prony_source::coco::{Instances, Problems, Results, read_instances, read_results};
 use prony_source::dataset::instances_file;
@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::args::EvalArgs;
 use crate::command::with_sign_of_life;
 use crate::options::BenchOptions;
+use crate::run::scored;
 
 /// Problems that are told on the terminal; the rest is counted.
 const TOLD: usize = 5;
@@ -72,8 +73,8 @@ fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
     );
     let data = args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")?;
     let outcome = with_sign_of_life("scoring", || score_file(args, detections, data))?;
-    let text = if args.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
-    if !args.json {
+    let text = if args.output.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
+    if !args.output.json {
         outcome.problems.iter().take(TOLD).for_each(|problem| eprintln!("warning: {problem}"));
         let more = outcome.problem_count.saturating_sub(TOLD.min(outcome.problems.len()) as u64);
         if more > 0 {
@@ -95,13 +96,7 @@ fn score_file(args: &EvalArgs, detections: &Path, data: &Path) -> anyhow::Result
     let given = results.rows.len() as u64 + results.problems.count;
     problems.append(results.problems);
     let truths = truths(instances);
-    // Of the same size, so no second copy is made.
-    let boxes: Vec<Scored> = results
-        .rows
-        .into_iter()
-        .map(|row| Scored { image: row.image_id, class: row.category_id, bbox: row.bbox, score: row.score })
-        .collect();
-    let evaluation = Evaluation::new(&truths, &boxes);
+    let evaluation = Evaluation::new(&truths, &scored(results.rows));
     note_strangers(evaluation.left_out(), &mut problems);
     if given > 0 && evaluation.detections() == 0 {
         let first = problems.first.last().cloned().unwrap_or_default();

@@ -1,12 +1,14 @@
 //! How right the cells are: what their workers wrote to `detections.json`, scored as it stands there.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use prony_bench::scene_kind;
 use prony_judge::accuracy::{Side, compare};
 use prony_judge::coco::{Evaluation, Scored, Truth, Truths};
-use prony_source::coco::read_results;
+use prony_source::SourceError;
+use prony_source::coco::{ResultRow, read_results};
 use prony_source::dataset::{self, Dataset};
 use prony_types::{
     AccuracyComparison, AccuracyDifference, AccuracyRecord, CellRecord, CellStatus, DataRecord, DataSource, DataSpec,
@@ -22,7 +24,7 @@ const SEED: u64 = 7;
 
 /// Truths and scores of a run.
 #[derive(Default)]
-pub(super) struct Scores {
+pub(crate) struct Scores {
     /// Opened once; scenes are of the kind that fits a model.
     data: BTreeMap<&'static str, Dataset>,
     /// By id of the cell.
@@ -68,23 +70,20 @@ impl Scores {
         folder: &Path,
         seen: &DataRecord,
     ) -> Result<Evaluation, String> {
-        let kind = kind_of(cell, source);
-        let data = match self.data.entry(kind.name()) {
-            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(dataset::open(spec, kind).map_err(|e| e.to_string())?)
-            }
-        };
+        let data = self.opened(spec, kind_of(cell, source)).map_err(|e| e.to_string())?;
         if data.sha256 != seen.sha256 {
             return Err("the data changed while it was scored".to_owned());
         }
         let results = read_results(&folder.join(DETECTIONS)).map_err(|e| e.to_string())?;
-        let boxes: Vec<Scored> = results
-            .rows
-            .into_iter()
-            .map(|row| Scored { image: row.image_id, class: row.category_id, bbox: row.bbox, score: row.score })
-            .collect();
-        Ok(Evaluation::new(&truths(data, &seen.unread), &boxes))
+        Ok(Evaluation::new(&truths(data, &seen.unread), &scored(results.rows)))
+    }
+
+    /// The data, opened once a kind of scenes.
+    fn opened(&mut self, spec: &DataSpec, kind: SceneKind) -> Result<&Dataset, SourceError> {
+        Ok(match self.data.entry(kind.name()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(dataset::open(spec, kind)?),
+        })
     }
 
     /// Every scored cell against its model's reference row. Cells of an earlier sitting are scored again from their files.
@@ -173,6 +172,7 @@ impl Recorded<'_> {
 
 /// mAP of a cell in two runs, image by image, where the boxes of both and the data are still there.
 pub(crate) fn paired(
+    scores: &mut Scores,
     before: Recorded<'_>,
     now: Recorded<'_>,
     [then, cell]: [&CellRecord; 2],
@@ -181,15 +181,21 @@ pub(crate) fn paired(
     if old.data.sha256 != new.data.sha256 || old.data.unread != new.data.unread {
         return None;
     }
-    let mut scores = Scores::default();
-    let base = before.evaluate(&mut scores, then)?;
-    let evaluation = now.evaluate(&mut scores, cell)?;
+    let base = before.evaluate(scores, then)?;
+    let evaluation = now.evaluate(scores, cell)?;
     let against = Side { cell: &then.id, label: &before.run.run.id, evaluation: &base };
     Some(compare(Side { cell: &cell.id, label: &now.run.run.id, evaluation: &evaluation }, against, SEED))
 }
 
+/// Boxes of a result file, as they are scored. Of the same size, so no second copy is made.
+pub(crate) fn scored(rows: Vec<ResultRow>) -> Vec<Scored> {
+    let one = |row: ResultRow| Scored { image: row.image_id, class: row.category_id, bbox: row.bbox, score: row.score };
+    rows.into_iter().map(one).collect()
+}
+
 /// What there is to be found, on the images that could be read.
 fn truths(data: &Dataset, unread: &[i64]) -> Truths {
+    let unread: HashSet<i64> = unread.iter().copied().collect();
     let read: Vec<usize> = (0..data.images.len()).filter(|&i| !unread.contains(&data.images[i].id)).collect();
     let all = read.iter().flat_map(|&index| data.truths(index).iter().map(move |truth| (data.images[index].id, truth)));
     let object = |(image, truth): (i64, &dataset::Truth)| Truth {
@@ -211,9 +217,10 @@ fn truths(data: &Dataset, unread: &[i64]) -> Truths {
 pub(crate) fn data_unchanged(record: &RunRecord) -> anyhow::Result<()> {
     let Some(spec) = &record.plan.evaluation else { return Ok(()) };
     check_data(&spec.data)?;
+    let mut scores = Scores::default();
     for (planned, cell) in record.plan.cells.iter().zip(&record.cells) {
         let Some(accuracy) = &cell.accuracy else { continue };
-        let data = dataset::open(&spec.data, kind_of(cell, &planned.model.source))?;
+        let data = scores.opened(&spec.data, kind_of(cell, &planned.model.source))?;
         anyhow::ensure!(
             data.sha256 == accuracy.data.sha256,
             "cannot resume {}: the data ({}) is not what {} was scored on",

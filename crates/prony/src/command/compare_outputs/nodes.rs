@@ -1,13 +1,12 @@
 //! Node by node: where two models of the same graph begin to differ.
 
-use prony_judge::agreement;
+use prony_judge::agreement::{self, worse_tensor};
 use prony_model::{Tap, common_taps};
 use prony_types::{BackendName, TensorAgreement};
 
 use super::feed::Feed;
 use super::finding::{NodeFinding, NodesFinding, Thresholds};
 use super::side::Side;
-use super::worse;
 
 /// Tensors that are looked at in one session: all of them at once would take the memory of them all.
 const AT_ONCE: usize = 64;
@@ -86,7 +85,7 @@ fn chunk_of(chunk: &[Tap], [a, b]: [&Side<'_>; 2], feed: &Feed) -> anyhow::Resul
         for (worst, name) in worst.iter_mut().zip(&names) {
             let (Some(i), Some(j)) = (place(&a, name), place(&b, name)) else { continue };
             let now = agreement::tensors(&of_a.values[i], &of_b.values[j]);
-            *worst = Some(worst.map_or(now, |before| worse(before, now)));
+            *worst = Some(worst.map_or(now, |before| worse_tensor(before, now)));
         }
     }
     worst.into_iter().map(|found| found.ok_or_else(|| anyhow::anyhow!("a tensor did not come out"))).collect()
