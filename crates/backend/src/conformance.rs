@@ -66,7 +66,7 @@ fn graph(
     input: Vec<ValueInfo>,
     output: Vec<ValueInfo>,
 ) -> ModelProto {
-    ModelProto::new(GraphProto { node, name: "check".into(), initializer, input, output }, &[])
+    ModelProto::new(GraphProto { node, name: "check".into(), initializer, input, output, ..GraphProto::default() }, &[])
 }
 
 fn identity_model(batch: i64) -> ModelProto {

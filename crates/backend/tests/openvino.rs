@@ -52,7 +52,14 @@ fn an_output_whose_shape_depends_on_the_values_is_measured_after_every_call() {
     found.ty.as_mut().and_then(|ty| ty.tensor.as_mut()).unwrap().elem_type = dtype::INT64;
     let node = vec![NodeProto::new("NonZero", &["x"], &["y"], vec![])];
     let input = vec![ValueInfo::floats("x", &[1, 4])];
-    let graph = GraphProto { node, name: "where".into(), initializer: vec![], input, output: vec![found] };
+    let graph = GraphProto {
+        node,
+        name: "where".into(),
+        initializer: vec![],
+        input,
+        output: vec![found],
+        ..GraphProto::default()
+    };
     let model = model_file(&ModelProto::new(graph, &[])).unwrap();
     let mut session = subject.backend.open(&spec(&subject, &model)).unwrap();
     for (values, columns) in [([0.0, 1.0, 0.0, 1.0], &[1i64, 3][..]), ([0.0; 4], &[]), ([1.0; 4], &[0, 1, 2, 3])] {
@@ -77,6 +84,7 @@ fn truth_values_are_read_as_integers() {
         initializer: vec![TensorProto::floats("zero", &[1], &[0.0])],
         input: vec![ValueInfo::floats("x", &[1, 3])],
         output: vec![truth],
+        ..GraphProto::default()
     };
     let model = model_file(&ModelProto::new(graph, &[])).unwrap();
     let mut session = subject.backend.open(&spec(&subject, &model)).unwrap();

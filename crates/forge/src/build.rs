@@ -406,8 +406,9 @@ fn calibrate(builder: &Builder, config: &mut BuilderConfig, calibrating: Calibra
         config.set_calibration_profile(&profile)?;
     }
     config.set_calibrator(&match method {
-        CalibrationMethod::Entropy => Calibrator::entropy(from),
         CalibrationMethod::MinMax => Calibrator::minmax(from),
+        // The others are refused before anything is built: see `arithmetic`.
+        _ => Calibrator::entropy(from),
     })
 }
 

@@ -1,7 +1,6 @@
 //! The nodes of an ONNX graph, and the same file with some of their tensors among its outputs.
 //!
-//! Prony declares only a part of ONNX's schema, so a file that was read and written again would lose the rest. New outputs
-//! are therefore put between the bytes: everything else stays as it was.
+//! New outputs are put between the bytes: everything else stays as it was, whatever the file holds.
 
 use std::collections::{HashMap, HashSet};
 
@@ -101,7 +100,8 @@ impl ModelFile {
     pub fn with_outputs(&self, tensors: &[&str]) -> Result<ModelFile, ModelError> {
         let own: HashSet<&str> = self.info.outputs.iter().map(|output| output.name.as_str()).collect();
         let output = tensors.iter().filter(|name| !own.contains(**name));
-        let output = output.map(|&name| ValueInfo { name: name.to_owned(), ty: None }).collect();
+        let output =
+            output.map(|&name| ValueInfo { name: name.to_owned(), ty: None, ..ValueInfo::default() }).collect();
         let addition = GraphProto { output, ..GraphProto::default() }.encode_to_vec();
         let bytes = spliced(&self.bytes, &addition).map_err(|error| not_onnx(self, &error))?;
         ModelFile::from_bytes(&self.name(), bytes.into())

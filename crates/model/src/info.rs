@@ -172,6 +172,7 @@ mod tests {
             initializer: vec![TensorProto::floats("w", &[2], &[1.0, 2.0])],
             input: vec![ValueInfo::floats("x", &[-1, 2]), ValueInfo::floats("w", &[2])],
             output: vec![ValueInfo::floats("y", &[-1, 2])],
+            ..GraphProto::default()
         };
         ModelProto::new(graph, &[("names", "{1: 'b', 0: 'a'}"), ("imgsz", "[320, 640]"), ("stride", "32")])
     }

@@ -1,5 +1,11 @@
-//! The part of the ONNX schema that Prony reads and writes, declared for prost by its published field numbers.
-//! Fields that are not declared here are skipped when reading.
+//! The ONNX schema, declared for prost by its published field numbers. It is whole, so that a file that was read and is
+//! written again loses nothing but zeros and empty texts, which are what a missing field means; what Prony never looks
+//! into is kept as the bytes that it is.
+
+mod element;
+mod make;
+
+pub use element::{Elements, dtype};
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -13,6 +19,18 @@ pub struct ModelProto {
     /// The tool that wrote it.
     #[prost(string, tag = "2")]
     pub producer_name: String,
+    /// Its version.
+    #[prost(string, tag = "3")]
+    pub producer_version: String,
+    /// Whose model it is.
+    #[prost(string, tag = "4")]
+    pub domain: String,
+    /// Version of the model.
+    #[prost(int64, tag = "5")]
+    pub model_version: i64,
+    /// Words on the model.
+    #[prost(string, tag = "6")]
+    pub doc_string: String,
     /// The graph.
     #[prost(message, optional, tag = "7")]
     pub graph: Option<GraphProto>,
@@ -22,6 +40,15 @@ pub struct ModelProto {
     /// Free-form facts.
     #[prost(message, repeated, tag = "14")]
     pub metadata_props: Vec<StringEntry>,
+    /// How it may be trained; not looked into.
+    #[prost(bytes = "bytes", repeated, tag = "20")]
+    pub training_info: Vec<Bytes>,
+    /// Operators that are graphs themselves; not looked into.
+    #[prost(bytes = "bytes", repeated, tag = "25")]
+    pub functions: Vec<Bytes>,
+    /// Several devices; not looked into.
+    #[prost(bytes = "bytes", repeated, tag = "26")]
+    pub configuration: Vec<Bytes>,
 }
 
 /// Version of an operator set.
@@ -58,12 +85,27 @@ pub struct GraphProto {
     /// The weights.
     #[prost(message, repeated, tag = "5")]
     pub initializer: Vec<TensorProto>,
+    /// Words on the graph.
+    #[prost(string, tag = "10")]
+    pub doc_string: String,
     /// The inputs; older files list weights here too.
     #[prost(message, repeated, tag = "11")]
     pub input: Vec<ValueInfo>,
     /// The outputs.
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfo>,
+    /// Types of values in between, where the exporter wrote them.
+    #[prost(message, repeated, tag = "13")]
+    pub value_info: Vec<ValueInfo>,
+    /// Scales of tensors; not looked into.
+    #[prost(bytes = "bytes", repeated, tag = "14")]
+    pub quantization_annotation: Vec<Bytes>,
+    /// Sparse weights; not looked into.
+    #[prost(bytes = "bytes", repeated, tag = "15")]
+    pub sparse_initializer: Vec<Bytes>,
+    /// Free-form facts.
+    #[prost(message, repeated, tag = "16")]
+    pub metadata_props: Vec<StringEntry>,
 }
 
 /// One operation.
@@ -84,9 +126,21 @@ pub struct NodeProto {
     /// Its attributes.
     #[prost(message, repeated, tag = "5")]
     pub attribute: Vec<AttributeProto>,
+    /// Words on the node.
+    #[prost(string, tag = "6")]
+    pub doc_string: String,
     /// Operator set; empty for the standard one.
     #[prost(string, tag = "7")]
     pub domain: String,
+    /// Which of several functions of one name.
+    #[prost(string, tag = "8")]
+    pub overload: String,
+    /// Free-form facts.
+    #[prost(message, repeated, tag = "9")]
+    pub metadata_props: Vec<StringEntry>,
+    /// Where it runs; not looked into.
+    #[prost(bytes = "bytes", repeated, tag = "10")]
+    pub device_configurations: Vec<Bytes>,
 }
 
 /// A constant parameter of a node.
@@ -116,9 +170,36 @@ pub struct AttributeProto {
     /// Integers.
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
+    /// Strings.
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub strings: Vec<Bytes>,
+    /// Tensors.
+    #[prost(message, repeated, tag = "10")]
+    pub tensors: Vec<TensorProto>,
+    /// Graphs.
+    #[prost(message, repeated, tag = "11")]
+    pub graphs: Vec<GraphProto>,
+    /// Words on the attribute.
+    #[prost(string, tag = "13")]
+    pub doc_string: String,
+    /// A type; not looked into.
+    #[prost(bytes = "bytes", optional, tag = "14")]
+    pub tp: Option<Bytes>,
+    /// Types; not looked into.
+    #[prost(bytes = "bytes", repeated, tag = "15")]
+    pub type_protos: Vec<Bytes>,
     /// Which of the fields above is meant.
     #[prost(int32, tag = "20")]
     pub kind: i32,
+    /// The attribute of a function that it stands for.
+    #[prost(string, tag = "21")]
+    pub ref_attr_name: String,
+    /// A sparse tensor; not looked into.
+    #[prost(bytes = "bytes", optional, tag = "22")]
+    pub sparse_tensor: Option<Bytes>,
+    /// Sparse tensors; not looked into.
+    #[prost(bytes = "bytes", repeated, tag = "23")]
+    pub sparse_tensors: Vec<Bytes>,
 }
 
 /// A tensor with its elements.
@@ -130,9 +211,18 @@ pub struct TensorProto {
     /// Element type, see [`dtype`].
     #[prost(int32, tag = "2")]
     pub data_type: i32,
+    /// A part of a larger tensor; not looked into.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub segment: Option<Bytes>,
     /// Elements as floats.
     #[prost(float, repeated, tag = "4")]
     pub float_data: Vec<f32>,
+    /// Elements of up to 32 bits, each as a whole number: the bits of 16-bit floats too.
+    #[prost(int32, repeated, tag = "5")]
+    pub int32_data: Vec<i32>,
+    /// Elements as strings.
+    #[prost(bytes = "bytes", repeated, tag = "6")]
+    pub string_data: Vec<Bytes>,
     /// Elements as 64-bit integers.
     #[prost(int64, repeated, tag = "7")]
     pub int64_data: Vec<i64>,
@@ -142,6 +232,24 @@ pub struct TensorProto {
     /// Elements as little-endian bytes.
     #[prost(bytes = "bytes", tag = "9")]
     pub raw_data: Bytes,
+    /// Elements as doubles.
+    #[prost(double, repeated, tag = "10")]
+    pub double_data: Vec<f64>,
+    /// Elements as unsigned 64-bit integers.
+    #[prost(uint64, repeated, tag = "11")]
+    pub uint64_data: Vec<u64>,
+    /// Words on the tensor.
+    #[prost(string, tag = "12")]
+    pub doc_string: String,
+    /// Which file holds the elements, and where in it.
+    #[prost(message, repeated, tag = "13")]
+    pub external_data: Vec<StringEntry>,
+    /// 1 where they are in a file of their own.
+    #[prost(int32, tag = "14")]
+    pub data_location: i32,
+    /// Free-form facts.
+    #[prost(message, repeated, tag = "16")]
+    pub metadata_props: Vec<StringEntry>,
 }
 
 /// Name and type of a value.
@@ -153,14 +261,38 @@ pub struct ValueInfo {
     /// Its type.
     #[prost(message, optional, tag = "2")]
     pub ty: Option<TypeProto>,
+    /// Words on the value.
+    #[prost(string, tag = "3")]
+    pub doc_string: String,
+    /// Free-form facts.
+    #[prost(message, repeated, tag = "4")]
+    pub metadata_props: Vec<StringEntry>,
 }
 
-/// Type of a value; only tensors are declared.
+/// Type of a value: a tensor, or something that is not looked into.
 #[derive(Clone, PartialEq, Message)]
 pub struct TypeProto {
     /// A tensor.
     #[prost(message, optional, tag = "1")]
     pub tensor: Option<TensorType>,
+    /// A sequence.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub sequence: Option<Bytes>,
+    /// A map.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub map: Option<Bytes>,
+    /// What it stands for.
+    #[prost(string, tag = "6")]
+    pub denotation: String,
+    /// Something of an operator set of its own.
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub opaque: Option<Bytes>,
+    /// A sparse tensor.
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub sparse: Option<Bytes>,
+    /// Something that may be missing.
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub optional: Option<Bytes>,
 }
 
 /// Element type and shape.
@@ -188,6 +320,9 @@ pub struct Dimension {
     /// The value or the name.
     #[prost(oneof = "dimension::Value", tags = "1, 2")]
     pub value: Option<dimension::Value>,
+    /// What it stands for.
+    #[prost(string, tag = "3")]
+    pub denotation: String,
 }
 
 /// The choices of [`Dimension`].
@@ -204,120 +339,19 @@ pub mod dimension {
     }
 }
 
-/// ONNX's numbers for element types.
-pub mod dtype {
-    use prony_types::DType;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// 32-bit float.
-    pub const FLOAT: i32 = 1;
-    /// 32-bit integer.
-    pub const INT32: i32 = 6;
-    /// 64-bit integer.
-    pub const INT64: i32 = 7;
-    /// 8-bit float of 4 bits exponent, as NVIDIA has it.
-    pub const FLOAT8E4M3FN: i32 = 17;
-    /// The same without a negative zero.
-    pub const FLOAT8E4M3FNUZ: i32 = 18;
-    /// 8-bit float of 5 bits exponent.
-    pub const FLOAT8E5M2: i32 = 19;
-    /// The same without a negative zero.
-    pub const FLOAT8E5M2FNUZ: i32 = 20;
-    /// 4-bit float.
-    pub const FLOAT4E2M1: i32 = 23;
-
-    /// The element type behind a number.
-    pub fn from_number(n: i32) -> DType {
-        match n {
-            1 => DType::F32,
-            2 => DType::U8,
-            3 => DType::I8,
-            6 => DType::I32,
-            7 => DType::I64,
-            9 => DType::Bool,
-            10 => DType::F16,
-            11 => DType::F64,
-            16 => DType::Bf16,
-            _ => DType::Other,
-        }
-    }
-}
-
-/// Small constructors, for graphs made by Prony.
-impl TensorProto {
-    /// A tensor of floats.
-    pub fn floats(name: &str, dims: &[i64], data: &[f32]) -> TensorProto {
-        let raw: Vec<u8> = data.iter().flat_map(|x| x.to_le_bytes()).collect();
-        TensorProto {
-            name: name.into(),
-            dims: dims.into(),
-            data_type: dtype::FLOAT,
-            raw_data: raw.into(),
-            ..TensorProto::default()
-        }
-    }
-
-    /// A vector of 64-bit integers.
-    pub fn ints(name: &str, data: &[i64]) -> TensorProto {
-        let raw: Vec<u8> = data.iter().flat_map(|x| x.to_le_bytes()).collect();
-        TensorProto {
-            name: name.into(),
-            dims: vec![data.len() as i64],
-            data_type: dtype::INT64,
-            raw_data: raw.into(),
-            ..TensorProto::default()
-        }
-    }
-}
-
-impl NodeProto {
-    /// A node named after its first output.
-    pub fn new(op_type: &str, input: &[&str], output: &[&str], attribute: Vec<AttributeProto>) -> NodeProto {
-        NodeProto {
-            input: input.iter().map(|&s| s.into()).collect(),
-            output: output.iter().map(|&s| s.into()).collect(),
-            name: output.first().copied().unwrap_or_default().into(),
-            op_type: op_type.into(),
-            attribute,
-            domain: String::new(),
-        }
-    }
-}
-
-impl AttributeProto {
-    /// An integer.
-    pub fn int(name: &str, i: i64) -> AttributeProto {
-        AttributeProto { name: name.into(), i, kind: 2, ..AttributeProto::default() }
-    }
-
-    /// Integers.
-    pub fn ints(name: &str, ints: &[i64]) -> AttributeProto {
-        AttributeProto { name: name.into(), ints: ints.into(), kind: 7, ..AttributeProto::default() }
-    }
-}
-
-impl ValueInfo {
-    /// A tensor of floats; a negative axis is named `batch`.
-    pub fn floats(name: &str, dims: &[i64]) -> ValueInfo {
-        let dim = |&n: &i64| {
-            let value = if n < 0 { dimension::Value::Named("batch".into()) } else { dimension::Value::Fixed(n) };
-            Dimension { value: Some(value) }
-        };
-        let shape = TensorShape { dim: dims.iter().map(dim).collect() };
-        let tensor = TensorType { elem_type: dtype::FLOAT, shape: Some(shape) };
-        ValueInfo { name: name.into(), ty: Some(TypeProto { tensor: Some(tensor) }) }
-    }
-}
-
-impl ModelProto {
-    /// A file around a graph, with operator set 17 and the given facts.
-    pub fn new(graph: GraphProto, metadata: &[(&str, &str)]) -> ModelProto {
-        let entry = |&(key, value): &(&str, &str)| StringEntry { key: key.into(), value: value.into() };
-        ModelProto {
-            ir_version: 8,
-            producer_name: "prony".into(),
-            graph: Some(graph),
-            opset_import: vec![OperatorSetId { domain: String::new(), version: 17 }],
-            metadata_props: metadata.iter().map(entry).collect(),
-        }
+    #[test]
+    fn what_is_not_looked_into_is_kept() {
+        // A function, a sparse weight, a sequence as input, an attribute that names another: each by its number alone.
+        let function = [25 << 3 | 2 | 0x80, 1, 2, 8, 1];
+        let sparse = [15 << 3 | 2, 2, 8, 2];
+        let input = [11 << 3 | 2, 6, 2 << 3 | 2, 4, 4 << 3 | 2, 2, 8, 3];
+        let node = [1 << 3 | 2, 8, 5 << 3 | 2, 6, 21 << 3 | 2 | 0x80, 1, 3, b'a', b'b', b'c'];
+        let graph = [&node[..], &input, &sparse].concat();
+        let file = [&[7 << 3 | 2, graph.len() as u8][..], &graph, &function].concat();
+        assert_eq!(ModelProto::decode(&file[..]).unwrap().encode_to_vec(), file);
     }
 }

@@ -88,6 +88,7 @@ mod tests {
             initializer,
             input: vec![ValueInfo::floats("x", &[1, 4])],
             output: vec![ValueInfo::floats("y", &[1, 4])],
+            ..GraphProto::default()
         }
     }
 

@@ -1,9 +1,12 @@
 //! The command line as it is typed. Nothing beyond [`crate::resolve`] sees these types.
 
 mod compare;
+mod convert;
 mod data;
 mod engine;
 mod eval;
+mod export;
+mod quantize;
 
 use std::path::PathBuf;
 
@@ -11,9 +14,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_types::{BackendName, HeadChoice, Precision};
 
 pub(crate) use self::compare::{CompareArgs, CompareOutputsArgs};
+pub(crate) use self::convert::ConvertArgs;
 pub(crate) use self::data::{ChoiceArgs, DataArgs, DataVerb, FetchArgs, InfoArgs, SubsetArgs, SynthArgs};
 pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs};
 pub(crate) use self::eval::EvalArgs;
+pub(crate) use self::export::ExportArgs;
+pub(crate) use self::quantize::QuantizeArgs;
 use crate::command::Shape;
 use crate::options::{BenchOptions, Library};
 use crate::runtime::Request;
@@ -45,6 +51,12 @@ pub(crate) enum Verb {
     Run(Box<RunArgs>),
     /// Say what a model file is and what is in it
     Inspect(InspectArgs),
+    /// Make an ONNX file of a PyTorch checkpoint, without Python
+    Export(ExportArgs),
+    /// Bring an ONNX file to 16-bit floats
+    Convert(ConvertArgs),
+    /// Put int8 quantisers into an ONNX file, with ranges from your data
+    Quantize(QuantizeArgs),
     /// Build TensorRT engines from a model, or find them in the cache
     Build(Box<BuildArgs>),
     /// List, check and prune the engines that were built

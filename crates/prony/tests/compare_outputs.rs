@@ -30,6 +30,7 @@ fn chain(place: &Place, name: &str, width: usize, middle: &[f32]) -> String {
         ],
         input: vec![ValueInfo::floats("x", &[1, width as i64])],
         output: vec![ValueInfo::floats("y", &[1, 2])],
+        ..GraphProto::default()
     };
     write_model(&place.path(name), &ModelProto::new(graph, &[]))
 }

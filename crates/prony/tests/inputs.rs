@@ -32,6 +32,7 @@ fn classifier() -> ModelProto {
         ],
         input: vec![ValueInfo::floats("x", &[1, 3, 64, 64])],
         output: vec![ValueInfo::floats("y", &[1, 10])],
+        ..GraphProto::default()
     };
     ModelProto::new(graph, &[])
 }
@@ -91,6 +92,7 @@ fn objectness() -> ModelProto {
         ],
         input: vec![ValueInfo::floats("x", &[-1, 3, 64, 64])],
         output: vec![ValueInfo::floats("y", &[-1, anchors, 7])],
+        ..GraphProto::default()
     };
     ModelProto::new(graph, &[("names", "{0: 'a', 1: 'b'}"), ("task", "detect")])
 }

@@ -229,6 +229,7 @@ fn a_free_batch_axis_is_swept_and_every_batch_agrees() {
         initializer: vec![TensorProto::floats("w", &[4, 3, 3, 3], &weights)],
         input: vec![ValueInfo::floats("x", &[-1, 3, 32, 32])],
         output: vec![ValueInfo::floats("y", &[-1, 4, 32, 32])],
+        ..GraphProto::default()
     };
     let model = write_model(&place.path("conv.onnx"), &ModelProto::new(graph, &[]));
     let args = [&*model, "--head", "none", "--batch", "1,4", "--backends", "rten,ort-cpu,openvino"];
@@ -269,6 +270,7 @@ fn half_model(place: &Place) -> String {
         initializer: vec![weight],
         input: vec![half("x")],
         output: vec![half("y")],
+        ..GraphProto::default()
     };
     write_model(&place.path("half.onnx"), &ModelProto::new(graph, &[]))
 }

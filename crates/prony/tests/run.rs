@@ -34,6 +34,7 @@ impl Place {
             initializer: vec![],
             input: inputs.iter().map(|(name, dims)| ValueInfo::floats(name, dims)).collect(),
             output: vec![ValueInfo::floats("y", output)],
+            ..GraphProto::default()
         };
         write_model(&self.path("m.onnx"), &ModelProto::new(graph, &[]));
         "m.onnx"
@@ -335,6 +336,7 @@ fn a_call_that_fails_is_exit_1() {
         initializer: vec![TensorProto::ints("shape", &[2, 2])],
         input: vec![ValueInfo::floats("x", &[-1])],
         output: vec![ValueInfo::floats("y", &[2, 2])],
+        ..GraphProto::default()
     };
     let model = write_model(&place.path("r.onnx"), &ModelProto::new(graph, &[]));
     place.put("x.npy", &f32s(&[4], &[1.0; 4]));

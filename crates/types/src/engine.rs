@@ -16,6 +16,10 @@ vocabulary! {
         Entropy = "entropy",
         /// The widest range that was seen.
         MinMax = "minmax",
+        /// The range that all but a few values lie in.
+        Percentile = "percentile",
+        /// The range with the smallest squared error.
+        Mse = "mse",
     }
 }
 

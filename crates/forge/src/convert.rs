@@ -1,0 +1,1 @@
+//! Graphs in 16-bit floats.

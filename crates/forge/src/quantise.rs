@@ -1,0 +1,1 @@
+//! Graphs with quantisers around what is computed in bytes.
