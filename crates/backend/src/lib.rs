@@ -93,13 +93,13 @@ pub fn needs(name: BackendName) -> Option<(RuntimeName, Option<&'static str>)> {
 
 /// Opens what was built from a model, if it still has the hash that was promised. Hashing takes a while and is no part of
 /// loading, so it is done beforehand, as it is for a model's own file; the bytes are read again when they are needed.
-pub fn open_artifact(artifact: &ArtifactSpec) -> Result<ModelFile, BackendError> {
-    let refuse = |reason: String| BackendError::Load { backend: BackendName::Tensorrt.name(), reason };
+pub fn open_artifact(artifact: &ArtifactSpec, backend: BackendName) -> Result<ModelFile, BackendError> {
+    let refuse = |reason: String| BackendError::Load { backend: backend.name(), reason };
     let mut file = ModelFile::read(&artifact.path).map_err(|e| refuse(e.to_string()))?;
     if file.sha256 != artifact.sha256 {
         let (path, found) = (artifact.path.display(), &file.sha256);
         return Err(refuse(format!(
-            "{path} is not the engine that was built: its hash is {found}, not {}; build it again",
+            "{path} is not what was made: its hash is {found}, not {}; make it again",
             artifact.sha256
         )));
     }

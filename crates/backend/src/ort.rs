@@ -5,9 +5,11 @@
 
 mod cuda;
 mod host;
+mod layers;
 mod library;
 mod options;
 mod placement;
+mod profile;
 mod raw;
 
 use std::fs;
@@ -16,8 +18,8 @@ use ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::session::{RunOptions, Session as OrtSession};
 use prony_types::{
-    BackendName, BackendRecord, Dim, ModelInfo, PlacementRecord, Precision, ProviderRecord, ProviderSpec, RuntimeSpec,
-    TensorSpec,
+    BackendName, BackendRecord, Dim, LayersRecord, ModelInfo, PlacementRecord, Precision, ProviderRecord, ProviderSpec,
+    RuntimeSpec, TensorSpec,
 };
 
 use self::cuda::CudaSession;
@@ -342,11 +344,36 @@ impl Backend for Ort {
         spec: &SessionSpec<'_>,
         fill: &mut dyn FnMut(&mut dyn Session),
     ) -> Result<Option<PlacementRecord>, BackendError> {
-        let failed = |reason: String| BackendError::Run { backend: self.name(), reason };
+        let profile = self.profile(spec, fill)?;
+        placement::count(&profile, options::provider(self.0)).map(Some).map_err(|reason| self.failed(reason))
+    }
+
+    fn layers(
+        &self,
+        spec: &SessionSpec<'_>,
+        fill: &mut dyn FnMut(&mut dyn Session),
+    ) -> Result<Option<LayersRecord>, BackendError> {
+        // What TensorRT and OpenVINO compute inside of one node, the profile does not tell; and fp32 needs no proof.
+        let tells = matches!(self.0, BackendName::OrtCpu | BackendName::OrtCuda);
+        if !tells || precision_of(&spec.model.info) == Precision::Fp32 {
+            return Ok(None);
+        }
+        let profile = self.profile(spec, fill)?;
+        layers::count(&profile).map_err(|reason| self.failed(reason))
+    }
+}
+
+impl Ort {
+    fn failed(&self, reason: String) -> BackendError {
+        BackendError::Run { backend: self.name(), reason }
+    }
+
+    /// What ONNX Runtime wrote about every node of a few calls, in a session of its own.
+    fn profile(&self, spec: &SessionSpec<'_>, fill: &mut dyn FnMut(&mut dyn Session)) -> Result<String, BackendError> {
         let folder = spec.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let folder = folder.join(format!("profile-{}", std::process::id()));
-        fs::create_dir(&folder).map_err(|e| failed(format!("cannot make {}: {e}", folder.display())))?;
-        let mut profiled = || -> Result<PlacementRecord, BackendError> {
+        fs::create_dir(&folder).map_err(|e| self.failed(format!("cannot make {}: {e}", folder.display())))?;
+        let mut profiled = || -> Result<String, BackendError> {
             let profile = folder.join("nodes");
             let spec = SessionSpec { slots: 1, ..spec.clone() };
             let mut opened =
@@ -356,12 +383,11 @@ impl Backend for Ort {
                 fill(session);
                 session.run(0)?;
             }
-            let file = opened.model().end_profile().map_err(failed)?;
-            let text = fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
-            placement::count(&text, options::provider(self.0)).map_err(failed)
+            let file = opened.model().end_profile().map_err(|reason| self.failed(reason))?;
+            fs::read_to_string(file).map_err(|e| self.failed(e.to_string()))
         };
-        let placement = profiled();
+        let text = profiled();
         let _ = fs::remove_dir_all(&folder);
-        placement.map(Some)
+        text
     }
 }

@@ -33,8 +33,8 @@ pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -
         )),
         Precision::Tf32 => Err(format!("{backend} has no TF32 arithmetic")),
         asked => Err(format!(
-            "{backend} executes a file as it is, and this one is {brings}: it needs the {asked} artifact of the model, \
-             which Prony cannot make yet"
+            "{backend} executes a file as it is, and this one is {brings}: it needs the {asked} artifact of the fp32 model, \
+             made by `prony convert`, `prony quantize` or `prony bench --precision {asked}`"
         )),
     }
 }

@@ -36,6 +36,7 @@ impl Channel {
             }
             Job::Reference(reference) => self.cell.clone_from(&reference.cell.id),
             Job::Prepare(prepare) => self.cell.clone_from(&prepare.cell),
+            Job::Rewrite(rewrite) => self.cell.clone_from(&rewrite.cell),
             Job::Discover(_) | Job::Inspect(_) => {}
         }
         Ok(job)

@@ -75,7 +75,7 @@ pub(crate) fn across(
     let mut checks = vec![in_session(FRESH, witness, spec, cell, cell.batch)];
     let free = model.info.inputs.iter().all(|input| matches!(input.dims.first(), Some(Dim::Named(_))));
     // An engine has the shapes that it was built for.
-    if free && cell.artifact.is_none() && !model.info.inputs.is_empty() && witness.head.is_some() {
+    if free && spec.artifact.is_none() && !model.info.inputs.is_empty() && witness.head.is_some() {
         let other = if cell.batch == 1 { 2 } else { 1 };
         checks.push(in_session(SIZES, witness, spec, cell, other));
     }

@@ -89,7 +89,7 @@ fn load(channel: &mut Channel, job: &MeasureJob, ring: RingWriter) -> Result<Cel
     model.forget_bytes_on_disk();
     let unsupported = |reason: &str| Failure::new(FailureKind::Unsupported, reason);
     let found = spec.runtime.as_ref().ok_or_else(|| unsupported("trtexec: no program was found"))?;
-    let artifact = spec.artifact.as_ref().map(open_artifact).transpose()?;
+    let artifact = spec.artifact.as_ref().map(|artifact| open_artifact(artifact, spec.backend)).transpose()?;
     let file = artifact.as_ref().unwrap_or(&model);
     let (Some(built), Some(path)) = (&file.engine, &file.path) else {
         return Err(unsupported("trtexec: there is no engine for it to time"));
@@ -284,7 +284,7 @@ mod tests {
 
     fn spec(batch: u32, imgsz: Option<[u32; 2]>) -> CellSpec {
         let source = ModelSource::Builtin(SceneKind::Rgb);
-        let model = ModelSpec { name: "m".into(), source, sha256: String::new() };
+        let model = ModelSpec::new("m", source, "");
         CellSpec { batch, imgsz, ..CellSpec::new(model, BackendName::Trtexec, Precision::Fp16) }
     }
 

@@ -8,8 +8,8 @@ use prony_backend::{BackendError, FaultySession, ModelFile, Session, SessionSpec
 use prony_forge::{ForgeError, Prepared};
 use prony_types::{
     Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, DiscoverJob, EventKind,
-    FailureKind, HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, PrepareJob,
-    ReferenceJob, TensorSpec, WORKER_PROTOCOL,
+    FailureKind, HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, ReferenceJob,
+    TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -79,7 +79,12 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
     channel.emit(EventKind::Started { pid: std::process::id(), version: version.to_owned() })?;
     let outcome = match job {
         Job::Measure(job) => measure(&mut channel, &job, host_peak),
-        Job::Prepare(job) => prepare_artifact(&mut channel, &job),
+        Job::Prepare(job) => {
+            made(&mut channel, job.protocol, job.ring_fd, &|tell, beat| prony_forge::prepare(&job, tell, beat))
+        }
+        Job::Rewrite(job) => {
+            made(&mut channel, job.protocol, job.ring_fd, &|tell, beat| prony_forge::rewrite(&job, tell, beat))
+        }
         Job::Reference(job) => reference(&mut channel, job),
         Job::Inspect(job) => inspect(&mut channel, &job),
         Job::Discover(job) => discover(&mut channel, &job),
@@ -102,18 +107,21 @@ fn discover(channel: &mut Channel, job: &DiscoverJob) -> Result<(), Failure> {
     Ok(channel.emit(EventKind::Discovered { version, provides, gpus })?)
 }
 
+/// How an artifact is made: told how to tell of progress, and how to show a sign of life.
+type Making<'a> = dyn Fn(&mut dyn FnMut(BuildProgress), &dyn Fn()) -> Result<Prepared, ForgeError> + 'a;
+
 /// Makes an artifact, or finds it in the cache. After a failure the builder may still be at work in its thread; the
 /// process ends with the last event, and the builder with it.
-fn prepare_artifact(channel: &mut Channel, job: &PrepareJob) -> Result<(), Failure> {
-    same_protocol(job.protocol)?;
-    let ring = RingWriter::inherit(job.ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
+fn made(channel: &mut Channel, protocol: u32, ring_fd: i32, making: &Making<'_>) -> Result<(), Failure> {
+    same_protocol(protocol)?;
+    let ring = RingWriter::inherit(ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
     let mut told = Ok(());
     let mut on_progress = |progress: BuildProgress| {
         if told.is_ok() {
             told = channel.emit(EventKind::Building(progress));
         }
     };
-    let prepared = prony_forge::prepare(job, &mut on_progress, &|| ring.beat());
+    let prepared = making(&mut on_progress, &|| ring.beat());
     told?;
     let Prepared { artifact, build_ms, rebuilt_because, notes } = prepared?;
     Ok(channel.emit(EventKind::Prepared { artifact, build_ms: Some(build_ms), rebuilt_because, notes })?)
@@ -329,7 +337,13 @@ fn load(
     let mut model = open_as_planned(&spec.model)?;
     // A backend reads the file by itself; a second copy in memory would be counted as the model's.
     model.forget_bytes_on_disk();
-    let artifact = spec.artifact.as_ref().map(prony_backend::open_artifact).transpose()?;
+    let open = |artifact| prony_backend::open_artifact(artifact, spec.backend);
+    let mut artifact = spec.artifact.as_ref().map(open).transpose()?;
+    let info = model.info.clone();
+    // A rewritten graph takes the place of the file it was made of; an engine is run beside it.
+    if let Some(graph) = artifact.take_if(|artifact| artifact.engine.is_none()) {
+        model = graph;
+    }
     let asked = session_spec(spec, &model, artifact.clone(), threads);
     let begun = now_ns();
     let mut session = backend(spec.backend).open(&asked)?;
@@ -342,7 +356,7 @@ fn load(
     channel.emit(EventKind::Loaded {
         load_ms,
         backend: record,
-        model: Box::new(model.info.clone()),
+        model: Box::new(info),
         inputs: session.inputs().to_vec(),
         executed: session.executed(),
         host_peak_bytes: host_peak(),

@@ -4,7 +4,7 @@
 //! an engine that is called int8 could turn out to be fp16. What a build really took is proved by its layers.
 
 use prony_nvinfer::{Family, Flag, Version};
-use prony_types::Precision;
+use prony_types::{CalibrationMethod, Precision};
 
 use crate::error::ForgeError;
 
@@ -17,8 +17,8 @@ pub(crate) struct Situation {
     pub(crate) compute: (u32, u32),
     /// What the graph itself carries.
     pub(crate) brings: Precision,
-    /// Whether there are data to find int8 ranges on.
-    pub(crate) calibrated: bool,
+    /// How int8 ranges are found; `None` where there are no data to find them on.
+    pub(crate) calibrated: Option<CalibrationMethod>,
 }
 
 /// How a precision is asked for.
@@ -125,7 +125,14 @@ fn flagged(asked: Precision, at: Situation) -> Result<Arithmetic, ForgeError> {
         ));
     }
     let calibrate = asked == Precision::Int8 && at.brings != Precision::Int8;
-    if calibrate && !at.calibrated {
+    if let (true, Some(method @ (CalibrationMethod::Percentile | CalibrationMethod::Mse))) = (calibrate, at.calibrated)
+    {
+        return unsupported(format!(
+            "TensorRT finds ranges by entropy or minmax, not by {method}; use one of these, or give the ONNX that \
+             `prony quantize --method {method}` makes"
+        ));
+    }
+    if calibrate && at.calibrated.is_none() {
         return Err(ForgeError::Calibration(
             "int8 needs ranges: a graph with Q/DQ nodes, or data to find them on (--calibration scenes, a folder or x.npz)"
                 .to_owned(),
@@ -148,7 +155,7 @@ mod tests {
             10 => Family::V10,
             _ => Family::V11,
         };
-        Situation { family, version, compute: HOPPER, brings, calibrated: true }
+        Situation { family, version, compute: HOPPER, brings, calibrated: Some(CalibrationMethod::Entropy) }
     }
 
     fn flags(asked: Precision, situation: Situation) -> Vec<(Flag, bool)> {
@@ -201,8 +208,17 @@ mod tests {
     }
 
     #[test]
+    fn only_its_own_ways_of_finding_ranges_are_asked_of_tensorrt() {
+        for method in [CalibrationMethod::Percentile, CalibrationMethod::Mse] {
+            let asked = Situation { calibrated: Some(method), ..at("8.6.0", Precision::Fp32) };
+            assert!(refused(Precision::Int8, asked).contains(&format!("not by {method}")));
+            assert!(arithmetic(Precision::Int8, Situation { brings: Precision::Int8, ..asked }).is_ok());
+        }
+    }
+
+    #[test]
     fn int8_without_ranges_is_bad_input() {
-        let error = arithmetic(Precision::Int8, Situation { calibrated: false, ..at("8.6.0", Precision::Fp32) });
+        let error = arithmetic(Precision::Int8, Situation { calibrated: None, ..at("8.6.0", Precision::Fp32) });
         let error = error.unwrap_err();
         assert_eq!(error.kind(), prony_types::FailureKind::Input);
         assert!(error.to_string().starts_with("calibration: int8 needs ranges"), "{error}");

@@ -1,5 +1,5 @@
-//! The artifact cache: engines by the hash of all that decides them, each with a readable sidecar. Safe with several
-//! processes; what is on disk is not believed but hashed on every use.
+//! The artifact cache: engines and graphs by the hash of all that decides them, each with a readable sidecar. Safe with
+//! several processes; what is on disk is not believed but hashed on every use.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -11,12 +11,8 @@ use sha2::{Digest as _, Sha256};
 use crate::error::ForgeError;
 use crate::lock::Lock;
 use crate::recipe::Recipe;
-use crate::sidecar::{Made, SCHEMA, Sidecar};
+use crate::sidecar::{Beside, ENGINE_SCHEMA, Made, Sidecar};
 
-/// Ending of an engine's file.
-pub(crate) const ENGINE: &str = ".engine";
-/// Ending of its sidecar's.
-pub(crate) const SIDECAR: &str = ".engine.json";
 /// Ending of the file that is locked while it is made.
 pub(crate) const LOCK: &str = ".lock";
 /// Ending of a file that is not whole yet.
@@ -24,7 +20,7 @@ pub(crate) const TEMPORARY: &str = ".tmp";
 /// Bytes that are hashed at a time.
 const CHUNK: usize = 1 << 20;
 
-/// A folder of engines.
+/// A folder of artifacts.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -41,13 +37,13 @@ pub struct Origin<'a> {
     pub prony: &'a str,
 }
 
-/// An engine that is in the cache.
+/// An artifact that is in the cache.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct Kept<S = Sidecar> {
     /// Its file.
     pub path: PathBuf,
     /// How it was made.
-    pub sidecar: Sidecar,
+    pub sidecar: S,
     /// Whether it was there already.
     pub from_cache: bool,
     /// Why it was made although there was one like it.
@@ -56,8 +52,8 @@ pub struct Kept {
 
 /// What the cache holds under a key.
 #[derive(Debug)]
-pub(crate) enum Look {
-    Whole(Box<Sidecar>),
+pub(crate) enum Look<S> {
+    Whole(Box<S>),
     Missing,
     /// It is there and is not what its sidecar says.
     Damaged(String),
@@ -84,65 +80,82 @@ impl Cache {
         waiting: &mut dyn FnMut(),
         make: impl FnOnce() -> Result<Made, ForgeError>,
     ) -> Result<Kept, ForgeError> {
+        let changed = || self.changed_since(recipe);
+        self.keep(&recipe.key(), rebuild, waiting, changed, || {
+            let made = make()?;
+            let sidecar = sidecar(recipe, origin, &made);
+            Ok((made.bytes, sidecar))
+        })
+    }
+
+    /// Takes an artifact from the cache, or has it made under its key's lock. `changed` says why one that is missing was not
+    /// enough as it was.
+    pub(crate) fn keep<S: Beside>(
+        &self,
+        key: &str,
+        remake: bool,
+        waiting: &mut dyn FnMut(),
+        changed: impl FnOnce() -> Option<String>,
+        make: impl FnOnce() -> Result<(Vec<u8>, S), ForgeError>,
+    ) -> Result<Kept<S>, ForgeError> {
         fs::create_dir_all(&self.folder).map_err(ForgeError::cache("make the cache folder", &self.folder))?;
-        let key = recipe.key();
-        let lock = self.file(&key, LOCK);
+        let lock = self.file(key, LOCK);
         let _lock = Lock::wait(&lock, waiting).map_err(ForgeError::cache("lock", &lock))?;
-        let path = self.file(&key, ENGINE);
-        let rebuilt_because = match self.look(&key)? {
-            Look::Whole(sidecar) if !rebuild => {
+        let path = self.file(key, S::ENDING);
+        let rebuilt_because = match self.look::<S>(key)? {
+            Look::Whole(sidecar) if !remake => {
                 self.touch(&path);
                 return Ok(Kept { path, sidecar: *sidecar, from_cache: true, rebuilt_because: None });
             }
             Look::Whole(_) => Some("it was asked for".to_owned()),
             Look::Damaged(what) => Some(what),
-            Look::Missing => self.changed_since(recipe),
+            Look::Missing => changed(),
         };
-        self.sweep(&key);
-        let made = make()?;
-        let sidecar = sidecar(recipe, origin, &made);
+        self.sweep(key);
+        let (bytes, sidecar) = make()?;
         let text = serde_json::to_vec_pretty(&sidecar).unwrap_or_default();
-        write_atomic(&path, &made.bytes).map_err(ForgeError::cache("write", &path))?;
-        let beside = self.file(&key, SIDECAR);
+        write_atomic(&path, &bytes).map_err(ForgeError::cache("write", &path))?;
+        let beside = self.file(key, S::SIDECAR);
         write_atomic(&beside, &text).map_err(ForgeError::cache("write", &beside))?;
         Ok(Kept { path, sidecar, from_cache: false, rebuilt_because })
     }
 
-    /// What lies under a key. The engine is read through, and its hash held against the sidecar's.
-    pub(crate) fn look(&self, key: &str) -> Result<Look, ForgeError> {
-        let path = self.file(key, ENGINE);
-        let sidecar = match self.sidecar(key) {
+    /// What lies under a key. The artifact is read through, and its hash held against the sidecar's.
+    pub(crate) fn look<S: Beside>(&self, key: &str) -> Result<Look<S>, ForgeError> {
+        let (path, word) = (self.file(key, S::ENDING), S::WORD);
+        let sidecar: S = match self.sidecar(key) {
             Some(sidecar) => sidecar,
-            None if path.exists() => return Ok(Look::Damaged("the engine had no readable sidecar".to_owned())),
+            None if path.exists() => return Ok(Look::Damaged(format!("the {word} had no readable sidecar"))),
             None => return Ok(Look::Missing),
         };
         let size = match fs::metadata(&path) {
             Ok(metadata) => metadata.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Look::Damaged("the engine's file was gone".to_owned()));
+                return Ok(Look::Damaged(format!("the {word}'s file was gone")));
             }
             Err(error) => return Err(ForgeError::cache("read", &path)(error)),
         };
-        if size != sidecar.size_bytes {
-            let how = if size < sidecar.size_bytes { "truncated" } else { "changed" };
-            let what = format!("the engine was {how}: {size} bytes instead of {}", sidecar.size_bytes);
-            return Ok(Look::Damaged(what));
+        let promised = sidecar.size_bytes();
+        if size != promised {
+            let how = if size < promised { "truncated" } else { "changed" };
+            return Ok(Look::Damaged(format!("the {word} was {how}: {size} bytes instead of {promised}")));
         }
         let hash = hash_file(&path).map_err(ForgeError::cache("read", &path))?;
-        if hash != sidecar.engine_sha256 {
-            let what = format!("the engine was tampered with: its hash is {}…, not {}…", &hash[..12], {
-                sidecar.engine_sha256.get(..12).unwrap_or(&sidecar.engine_sha256)
-            });
+        if hash != sidecar.sha256() {
+            let promised = sidecar.sha256();
+            let promised = promised.get(..12).unwrap_or(promised);
+            let what = format!("the {word} was tampered with: its hash is {}…, not {promised}…", &hash[..12]);
             return Ok(Look::Damaged(what));
         }
         Ok(Look::Whole(Box::new(sidecar)))
     }
 
-    /// Every sidecar that can be read, with its key, oldest first.
+    /// Every engine's sidecar that can be read, with its key, oldest first.
     pub fn sidecars(&self) -> Vec<(String, Sidecar)> {
         let names = self.names();
-        let keys = names.iter().filter_map(|name| name.strip_suffix(SIDECAR));
-        let mut found: Vec<_> = keys.filter_map(|key| Some((key.to_owned(), self.sidecar(key)?))).collect();
+        let keys = names.iter().filter_map(|name| name.strip_suffix(Sidecar::SIDECAR));
+        let mut found: Vec<(String, Sidecar)> =
+            keys.filter_map(|key| Some((key.to_owned(), self.sidecar(key)?))).collect();
         found.sort_by(|(_, a), (_, b)| a.created.cmp(&b.created));
         found
     }
@@ -161,9 +174,9 @@ impl Cache {
         self.folder.join(format!("{key}{ending}"))
     }
 
-    pub(crate) fn sidecar(&self, key: &str) -> Option<Sidecar> {
-        let text = fs::read(self.file(key, SIDECAR)).ok()?;
-        serde_json::from_slice::<Sidecar>(&text).ok().filter(|sidecar| sidecar.schema == SCHEMA)
+    pub(crate) fn sidecar<S: Beside>(&self, key: &str) -> Option<S> {
+        let text = fs::read(self.file(key, S::SIDECAR)).ok()?;
+        serde_json::from_slice::<S>(&text).ok().filter(|sidecar| sidecar.schema() == S::SCHEMA)
     }
 
     /// Names of all files, sorted; none where there is no folder.
@@ -182,7 +195,7 @@ impl Cache {
         halves.map(|name| remove(&self.folder.join(name))).sum()
     }
 
-    /// Marks an engine as used just now: what is pruned first was not used for longest.
+    /// Marks an artifact as used just now: what is pruned first was not used for longest.
     fn touch(&self, path: &Path) {
         let touched = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
         if let Err(error) = touched {
@@ -193,9 +206,9 @@ impl Cache {
 
 fn sidecar(recipe: &Recipe, origin: Origin<'_>, made: &Made) -> Sidecar {
     Sidecar {
-        schema: SCHEMA.to_owned(),
+        schema: ENGINE_SCHEMA.to_owned(),
         prony: origin.prony.to_owned(),
-        created: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        created: now(),
         model: origin.model.to_owned(),
         onnx_bytes: origin.onnx_bytes,
         recipe: recipe.clone(),
@@ -207,6 +220,11 @@ fn sidecar(recipe: &Recipe, origin: Origin<'_>, made: &Made) -> Sidecar {
         host_available_low_bytes: made.host_available_low_bytes,
         device_peak_bytes: made.device_peak_bytes,
     }
+}
+
+/// RFC 3339, UTC.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Replaces a file: writes beside it, syncs, renames. On an error the old file is untouched and nothing is left over.

@@ -1,6 +1,7 @@
-//! Makes artifacts: TensorRT engines, the ranges for int8, and the cache in which they are kept.
+//! Makes artifacts: graphs from checkpoints, 16-bit and quantised graphs, TensorRT engines, and the cache in which they are
+//! kept.
 //!
-//! An artifact is made in a worker process that measures nothing: [`prepare`]. [`Cache`] knows what is there already, and
+//! An artifact is made in a worker process that measures nothing: [`prepare`], [`rewrite`]. [`Cache`] knows what is there already, and
 //! why something that is there does not do.
 
 mod arithmetic;
@@ -17,6 +18,7 @@ mod prepare;
 mod progress;
 pub mod quantise;
 mod recipe;
+mod rewrite;
 mod shape;
 mod shelf;
 mod sidecar;
@@ -26,5 +28,6 @@ pub use cache::{Cache, Kept, Origin};
 pub use error::ForgeError;
 pub use prepare::{Prepared, prepare};
 pub use recipe::{Difference, Recipe};
-pub use shelf::{Entry, Pruned, Rule};
-pub use sidecar::{Made, SCHEMA, Sidecar};
+pub use rewrite::{ExportedFile, exported, rewrite};
+pub use shelf::{Described, Entry, Kind, Pruned, Rule};
+pub use sidecar::{ENGINE_SCHEMA, GRAPH_SCHEMA, GraphRecipe, GraphSidecar, Made, Making, Sidecar};

@@ -83,7 +83,7 @@ pub fn prepare(
         version: library.version(),
         compute: gpu.compute(),
         brings: precision_of(&model.info),
-        calibrated: spec.calibration.is_some(),
+        calibrated: spec.calibration.as_ref().map(|calibration| calibration.method),
     };
     let arithmetic = arithmetic(spec.precision, situation)?;
     let calibrated = spec.calibration.as_ref().filter(|_| arithmetic.calibrate);

@@ -157,7 +157,7 @@ mod tests {
     fn the_same_model_tells_best_and_others_by_size() {
         let sidecar = |change: &dyn Fn(&mut Sidecar)| {
             let mut sidecar = Sidecar {
-                schema: crate::SCHEMA.into(),
+                schema: crate::ENGINE_SCHEMA.into(),
                 prony: String::new(),
                 created: String::new(),
                 model: String::new(),

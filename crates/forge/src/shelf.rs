@@ -6,17 +6,59 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use crate::cache::{Cache, ENGINE, LOCK, Look, SIDECAR, TEMPORARY, remove};
+use crate::cache::{Cache, LOCK, Look, TEMPORARY, remove};
 use crate::lock::Lock;
-use crate::sidecar::Sidecar;
+use crate::sidecar::{Beside, GraphSidecar, Sidecar};
 
-/// An engine of the cache.
+/// What an artifact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A TensorRT engine.
+    Engine,
+    /// An ONNX file.
+    Graph,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Kind; 2] = [Kind::Engine, Kind::Graph];
+
+    /// In a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Engine => Sidecar::WORD,
+            Kind::Graph => GraphSidecar::WORD,
+        }
+    }
+
+    const fn endings(self) -> [&'static str; 2] {
+        match self {
+            Kind::Engine => [Sidecar::ENDING, Sidecar::SIDECAR],
+            Kind::Graph => [GraphSidecar::ENDING, GraphSidecar::SIDECAR],
+        }
+    }
+}
+
+/// How an artifact was made.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Described {
+    /// An engine.
+    Engine(Box<Sidecar>),
+    /// An ONNX file.
+    Graph(Box<GraphSidecar>),
+}
+
+/// An artifact of the cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry {
     /// Its key: the beginning of its file's name.
     pub key: String,
+    /// What it is.
+    pub kind: Kind,
     /// How it was made; absent where that cannot be read.
-    pub sidecar: Option<Sidecar>,
+    pub sidecar: Option<Described>,
     /// What it takes on disk.
     pub bytes: u64,
     /// Seconds since it was last used.
@@ -40,7 +82,7 @@ pub struct Rule {
 /// What went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Pruned {
-    /// Engines that are gone.
+    /// Artifacts that are gone.
     pub removed: Vec<Entry>,
     /// Bytes that are free now, leftovers and caches included.
     pub freed_bytes: u64,
@@ -49,32 +91,42 @@ pub struct Pruned {
 }
 
 impl Cache {
-    /// Every engine, the longest unused first. Nothing is hashed; what is missing on either side is a problem already.
+    /// Every artifact, the longest unused first. Nothing is hashed; what is missing on either side is a problem already.
     pub fn list(&self) -> Vec<Entry> {
         let names = self.names();
-        let keys: BTreeSet<&str> =
-            names.iter().filter_map(|name| name.strip_suffix(SIDECAR).or_else(|| name.strip_suffix(ENGINE))).collect();
+        let mut keys = BTreeSet::new();
+        for kind in Kind::ALL {
+            let own = |name: &String| kind.endings().iter().find_map(|end| Some(name.strip_suffix(end)?.to_owned()));
+            keys.extend(names.iter().filter_map(own).map(|key| (key, kind)));
+        }
         let now = SystemTime::now();
-        let mut entries: Vec<Entry> = keys.into_iter().map(|key| self.entry(key, now)).collect();
+        let mut entries: Vec<Entry> = keys.into_iter().map(|(key, kind)| self.entry(&key, kind, now)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.unused_s));
         entries
     }
 
-    /// Every engine, read through and held against its sidecar.
+    /// Every artifact, read through and held against its sidecar.
     pub fn verify(&self, on_entry: &mut dyn FnMut(&Entry)) -> Vec<Entry> {
         let mut entries = self.list();
         for entry in &mut entries {
             if entry.problem.is_none() {
-                entry.problem = match self.look(&entry.key) {
-                    Ok(Look::Whole(_)) => None,
-                    Ok(Look::Damaged(what)) => Some(what),
-                    Ok(Look::Missing) => Some("it went away".to_owned()),
-                    Err(error) => Some(error.to_string()),
+                entry.problem = match entry.kind {
+                    Kind::Engine => self.problem::<Sidecar>(&entry.key),
+                    Kind::Graph => self.problem::<GraphSidecar>(&entry.key),
                 };
             }
             on_entry(entry);
         }
         entries
+    }
+
+    fn problem<S: Beside>(&self, key: &str) -> Option<String> {
+        match self.look::<S>(key) {
+            Ok(Look::Whole(_)) => None,
+            Ok(Look::Damaged(what)) => Some(what),
+            Ok(Look::Missing) => Some("it went away".to_owned()),
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     /// Removes what may go, but nothing that another process is making.
@@ -92,8 +144,9 @@ impl Cache {
                 pruned.in_use.push(entry.key);
                 continue;
             };
-            // The sidecar first: an engine without one is made again, a sidecar without an engine is a puzzle.
-            pruned.freed_bytes += remove(&self.file(&entry.key, SIDECAR)) + remove(&self.file(&entry.key, ENGINE));
+            // The sidecar first: an artifact without one is made again, a sidecar without an artifact is a puzzle.
+            let [artifact, sidecar] = entry.kind.endings().map(|ending| self.file(&entry.key, ending));
+            pruned.freed_bytes += remove(&sidecar) + remove(&artifact);
             held = held.saturating_sub(entry.bytes);
             pruned.removed.push(entry);
         }
@@ -122,20 +175,29 @@ impl Cache {
         freed
     }
 
-    fn entry(&self, key: &str, now: SystemTime) -> Entry {
-        let engine = fs::metadata(self.file(key, ENGINE)).ok();
-        let beside = fs::metadata(self.file(key, SIDECAR)).ok();
-        let sidecar = self.sidecar(key);
-        let modified = engine.as_ref().or(beside.as_ref()).and_then(|metadata| metadata.modified().ok());
+    fn entry(&self, key: &str, kind: Kind, now: SystemTime) -> Entry {
+        let [artifact, beside] = kind.endings().map(|ending| fs::metadata(self.file(key, ending)).ok());
+        let sidecar = match kind {
+            Kind::Engine => self.sidecar(key).map(|sidecar| Described::Engine(Box::new(sidecar))),
+            Kind::Graph => self.sidecar(key).map(|sidecar| Described::Graph(Box::new(sidecar))),
+        };
+        let modified = artifact.as_ref().or(beside.as_ref()).and_then(|metadata| metadata.modified().ok());
         let unused = modified.and_then(|then| now.duration_since(then).ok()).unwrap_or_default();
-        let bytes = [&engine, &beside].into_iter().flatten().map(fs::Metadata::len).sum();
-        let problem = match (&engine, &beside, &sidecar) {
-            (None, ..) => Some("a sidecar without its engine"),
-            (_, None, _) => Some("an engine without its sidecar"),
-            (_, _, None) => Some("its sidecar cannot be read"),
+        let bytes = [&artifact, &beside].into_iter().flatten().map(fs::Metadata::len).sum();
+        let problem = match (&artifact, &beside, &sidecar) {
+            (None, ..) => Some(format!("a sidecar without its {}", kind.name())),
+            (_, None, _) => Some(format!("{} without its sidecar", with_article(kind))),
+            (_, _, None) => Some("its sidecar cannot be read".to_owned()),
             _ => None,
         };
-        Entry { key: key.to_owned(), sidecar, bytes, unused_s: unused.as_secs(), problem: problem.map(str::to_owned) }
+        Entry { key: key.to_owned(), kind, sidecar, bytes, unused_s: unused.as_secs(), problem }
+    }
+}
+
+fn with_article(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Engine => "an engine",
+        Kind::Graph => "a graph",
     }
 }
 
@@ -147,6 +209,8 @@ mod tests {
     use super::*;
     use crate::cache::tests::{ORIGIN, made};
     use crate::recipe::tests::recipe;
+
+    const ENGINE: &str = Sidecar::ENDING;
 
     /// Three engines of 10 bytes, last used 30, 20 and 10 days ago.
     fn filled(folder: &Path) -> (Cache, Vec<String>) {

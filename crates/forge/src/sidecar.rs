@@ -1,11 +1,72 @@
-//! What is written beside an engine: how it was made, for people and for the next build.
+//! What is written beside an artifact: how it was made, for people and for the next build.
 
+use prony_types::RewriteSpec;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::Recipe;
 
-/// The form of a sidecar.
-pub const SCHEMA: &str = "prony.engine/1";
+/// The form of an engine's sidecar.
+pub const ENGINE_SCHEMA: &str = "prony.engine/1";
+/// The form of a graph's.
+pub const GRAPH_SCHEMA: &str = "prony.graph/1";
+
+/// What the cache must know of a sidecar.
+pub(crate) trait Beside: Serialize + DeserializeOwned {
+    /// What messages call the artifact.
+    const WORD: &'static str;
+    /// Its form.
+    const SCHEMA: &'static str;
+    /// Ending of the artifact's file.
+    const ENDING: &'static str;
+    /// Ending of its own.
+    const SIDECAR: &'static str;
+
+    /// The form that it says it has.
+    fn schema(&self) -> &str;
+    /// SHA-256 of the artifact.
+    fn sha256(&self) -> &str;
+    /// Its size.
+    fn size_bytes(&self) -> u64;
+}
+
+impl Beside for Sidecar {
+    const WORD: &'static str = "engine";
+    const SCHEMA: &'static str = ENGINE_SCHEMA;
+    const ENDING: &'static str = ".engine";
+    const SIDECAR: &'static str = ".engine.json";
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn sha256(&self) -> &str {
+        &self.engine_sha256
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+impl Beside for GraphSidecar {
+    const WORD: &'static str = "graph";
+    const SCHEMA: &'static str = GRAPH_SCHEMA;
+    const ENDING: &'static str = ".onnx";
+    const SIDECAR: &'static str = ".onnx.json";
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
 
 /// How an engine was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,4 +119,62 @@ pub struct Made {
     pub host_available_low_bytes: Option<u64>,
     /// Highest sum that went through our allocator on the device.
     pub device_peak_bytes: Option<u64>,
+}
+
+/// How an ONNX file was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GraphSidecar {
+    /// `prony.graph/1`.
+    pub schema: String,
+    /// Version of Prony that made it.
+    pub prony: String,
+    /// When it was made, RFC 3339.
+    pub created: String,
+    /// What the model is called.
+    pub model: String,
+    /// What it was made from, and how.
+    #[serde(flatten)]
+    pub recipe: GraphRecipe,
+    /// SHA-256 of the file.
+    pub sha256: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// How long it took to make.
+    pub made_s: f64,
+    /// What was decided on the way and should be known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What whoever made it has to say: counts, ranges, losses.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub report: serde_json::Value,
+}
+
+/// All that decides an ONNX file that is made from another file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GraphRecipe {
+    /// SHA-256 of what it is made from.
+    pub source_sha256: String,
+    /// What is done to it.
+    pub making: Making,
+    /// Height and width of the images that ranges are found on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imgsz: Option<[u32; 2]>,
+    /// SHA-256 of the data that ranges are found on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration_sha256: Option<String>,
+    /// What runs the graph while ranges are found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranges_by: Option<String>,
+    /// Which state of the code makes it: another one may make another file.
+    pub revision: u32,
+}
+
+/// How an ONNX file is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Making {
+    /// From a checkpoint.
+    Export(serde_json::Value),
+    /// From another ONNX file.
+    Rewrite(RewriteSpec),
 }

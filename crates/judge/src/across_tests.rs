@@ -60,6 +60,7 @@ pub(crate) fn run(id: &str, cells: Vec<CellRecord>) -> RunRecord {
         },
         cells,
         comparisons: Vec::new(),
+        narrowings: Vec::new(),
         accuracy_comparisons: Vec::new(),
         gates: Vec::new(),
         memory_safety: MemorySafety::default(),

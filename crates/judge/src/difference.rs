@@ -7,7 +7,7 @@
 //! memory layout alone, so less than that says nothing about the engines. And two cells are only called the same when the
 //! interval is narrow enough to leave no room for a difference that would matter: too little data is not sameness.
 
-use prony_types::{BackendName, CellRecord, CellStatus, Comparison, Difference, Stage, Verdict};
+use prony_types::{BackendName, CellRecord, CellStatus, Comparison, Difference, Precision, Stage, Verdict};
 
 use crate::stats::{CI_NEEDS, median_ns, summarize};
 use crate::student::t975;
@@ -179,6 +179,27 @@ pub fn comparisons(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>)
         }
     }
     out
+}
+
+/// Every completed cell in a narrow precision against its sister in fp32: the same model on the same backend.
+pub fn narrowings(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>) -> Vec<Comparison> {
+    let timed = |cell: &&CellRecord| cell.status == CellStatus::Completed && frame_ms(cell).is_some();
+    let narrow = cells.iter().filter(timed).filter(|cell| is_narrow(cell.precision.requested));
+    let sister = |cell: &CellRecord| {
+        let like = |other: &&CellRecord| {
+            other.precision.requested == Precision::Fp32
+                && other.model.sha256 == cell.model.sha256
+                && other.backend.name == cell.backend.name
+                && other.batch == cell.batch
+        };
+        cells.iter().filter(timed).find(like)
+    };
+    let pairs = narrow.filter_map(|cell| Some((cell, sister(cell)?)));
+    pairs.map(|(cell, sister)| against(cell, sister, &rounds(&cell.id), &rounds(&sister.id))).collect()
+}
+
+fn is_narrow(precision: Precision) -> bool {
+    matches!(precision, Precision::Fp16 | Precision::Bf16 | Precision::Int8 | Precision::Fp8 | Precision::Nvfp4)
 }
 
 /// Completed cells with figures, a list a model in the order of the plan, the fastest first. Cells with wrong outputs go

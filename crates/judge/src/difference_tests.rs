@@ -25,7 +25,7 @@ pub(crate) fn cell(id: &str, p50: f64) -> CellRecord {
         ci95: Some([p50 * 0.99, p50 * 1.01]),
     };
     let source = ModelSource::Builtin(SceneKind::Rgb);
-    let model = ModelSpec { name: "m".into(), source, sha256: "1".into() };
+    let model = ModelSpec::new("m", source, "1");
     let pending = CellRecord::pending(&CellSpec::new(model, BackendName::Rten, Precision::Fp32), 1);
     CellRecord {
         id: id.into(),

@@ -1,6 +1,8 @@
 //! What the layers of an engine say about its precision, and what another tool would call its figures.
 
-use prony_types::{CellRecord, CellStatus, Equivalent, LayersRecord, Phase, Precision, Sample, Stage};
+use prony_types::{
+    CellRecord, CellStatus, Comparison, Difference, Equivalent, LayersRecord, Phase, Precision, Sample, Stage,
+};
 
 use crate::stats::{median_ns, ms};
 use crate::verdict::NOTE;
@@ -13,7 +15,7 @@ pub fn not_in_precision(precision: Precision, layers: &LayersRecord) -> Option<S
     };
     let known: u32 = layers.by_type.iter().filter(|share| share.dtype != "unknown").map(|share| share.layers).sum();
     let none = known > 0 && layers.of(wanted) == 0;
-    none.then(|| format!("no layer of the {wanted} engine computes in {wanted}: {layers}"))
+    none.then(|| format!("no layer computes in {wanted}: {layers}"))
 }
 
 /// Whether layers were counted and none of them tells what it computes in.
@@ -46,28 +48,21 @@ pub fn equivalents(samples: &[Sample], calls_per_s: Option<f64>) -> Vec<Equivale
     .collect()
 }
 
-/// Says of each int8 cell that it is slower than its fp16 sister, where it is.
-pub fn mark_slow_int8(cells: &mut [CellRecord]) {
-    let p50 = |cell: &CellRecord| cell.latency_ms.get(&Stage::Inference).map(|stats| stats.p50);
-    let measured = |cell: &CellRecord| cell.status == CellStatus::Completed;
+/// Says of each int8 cell that it is slower than its sister in fp16, or in fp32, where it is. `narrowings` are those of
+/// [`crate::narrowings`].
+pub fn mark_slow_int8(cells: &mut [CellRecord], narrowings: &[Comparison]) {
     let mut reasons = Vec::new();
-    for (index, int8) in cells.iter().enumerate().filter(|(_, cell)| measured(cell)) {
-        if int8.precision.requested != Precision::Int8 {
+    for (index, int8) in cells.iter().enumerate() {
+        if int8.precision.requested != Precision::Int8 || int8.status != CellStatus::Completed {
             continue;
         }
-        let sister = cells.iter().find(|cell| {
-            measured(cell)
-                && cell.precision.requested == Precision::Fp16
-                && cell.model.sha256 == int8.model.sha256
-                && cell.backend.name == int8.backend.name
-                && cell.batch == int8.batch
-        });
-        if let Some((slow, fast)) = p50(int8).zip(sister.and_then(p50)).filter(|(slow, fast)| slow > fast) {
-            let percent = (slow / fast - 1.0) * 100.0;
-            let reason = format!(
-                "{NOTE}int8 is {percent:.0} % slower here than fp16 ({slow:.3} against {fast:.3} ms of inference)"
-            );
-            reasons.push((index, reason));
+        let of_cell = |comparison: &&Comparison| comparison.cell == int8.id;
+        let slower = |comparison: &&Comparison| comparison.difference == Difference::Slower;
+        if let Some(Comparison { against, reason, .. }) = narrowings.iter().filter(of_cell).find(slower) {
+            reasons.push((index, format!("{NOTE}{INT8_SLOWER}: {reason}, against {against}")));
+        }
+        if let Some(reason) = slower_than_fp16(int8, cells) {
+            reasons.push((index, format!("{NOTE}{reason}")));
         }
     }
     for (index, reason) in reasons {
@@ -76,6 +71,23 @@ pub fn mark_slow_int8(cells: &mut [CellRecord]) {
             cells[index].verdict_reasons.push(reason);
         }
     }
+}
+
+/// How a reason starts that says of an int8 cell that it takes longer than fp32.
+pub const INT8_SLOWER: &str = "int8-slower";
+
+fn slower_than_fp16(int8: &CellRecord, cells: &[CellRecord]) -> Option<String> {
+    let p50 = |cell: &CellRecord| cell.latency_ms.get(&Stage::Inference).map(|stats| stats.p50);
+    let sister = cells.iter().find(|cell| {
+        cell.status == CellStatus::Completed
+            && cell.precision.requested == Precision::Fp16
+            && cell.model.sha256 == int8.model.sha256
+            && cell.backend.name == int8.backend.name
+            && cell.batch == int8.batch
+    });
+    let (slow, fast) = p50(int8).zip(sister.and_then(p50)).filter(|(slow, fast)| slow > fast)?;
+    let percent = (slow / fast - 1.0) * 100.0;
+    Some(format!("int8 is {percent:.0} % slower here than fp16 ({slow:.3} against {fast:.3} ms of inference)"))
 }
 
 #[cfg(test)]
@@ -99,7 +111,7 @@ mod tests {
     #[test]
     fn an_int8_engine_without_int8_layers_is_told_from_one_with_some() {
         let quiet = not_in_precision(Precision::Int8, &layers(&[("fp32", 60), ("fp16", 4)])).unwrap();
-        assert!(quiet.starts_with("no layer of the int8 engine computes in int8: fp32 60 of 64 layers"), "{quiet}");
+        assert!(quiet.starts_with("no layer computes in int8: fp32 60 of 64 layers"), "{quiet}");
         assert_eq!(not_in_precision(Precision::Int8, &layers(&[("fp32", 60), ("int8", 4)])), None);
         assert_eq!(not_in_precision(Precision::Fp32, &layers(&[("fp32", 60)])), None);
         assert_eq!(not_in_precision(Precision::Fp16, &layers(&[("unknown", 60)])), None, "nothing is known");
@@ -133,14 +145,40 @@ mod tests {
             cell
         };
         let mut cells = [of(Precision::Fp16, 2.0), of(Precision::Int8, 2.5)];
-        mark_slow_int8(&mut cells);
+        mark_slow_int8(&mut cells, &[]);
         assert_eq!(cells[0].verdict_reasons.len(), 0);
         assert_eq!(
             cells[1].verdict_reasons,
             ["note: int8 is 25 % slower here than fp16 (2.500 against 2.000 ms of inference)"]
         );
         let mut cells = [of(Precision::Fp16, 2.0), of(Precision::Int8, 1.5)];
-        mark_slow_int8(&mut cells);
+        mark_slow_int8(&mut cells, &[]);
         assert!(cells[1].verdict_reasons.is_empty());
+    }
+
+    #[test]
+    fn int8_that_is_slower_than_fp32_is_told_with_its_interval() {
+        let of = |precision: Precision, p50: f64| {
+            let mut cell = cell(precision.name(), p50);
+            cell.precision.requested = precision;
+            cell
+        };
+        let cells = [of(Precision::Fp32, 2.0), of(Precision::Int8, 2.4), of(Precision::Bf16, 1.0)];
+        let rounds = |id: &str| {
+            let level = cells.iter().find(|cell| cell.id == id).unwrap().latency_ms[&Stage::Total].p50;
+            vec![vec![(level * 1e6) as u64; 200]; 5]
+        };
+        let found = crate::narrowings(&cells, &rounds);
+        let words: Vec<_> = found.iter().map(|c| (c.cell.as_str(), c.against.as_str(), c.difference)).collect();
+        assert_eq!(words, [("int8", "fp32", Difference::Slower), ("bf16", "fp32", Difference::Faster)]);
+        let mut marked = cells.clone();
+        mark_slow_int8(&mut marked, &found);
+        let [reason] = &marked[1].verdict_reasons[..] else { panic!("{:?}", marked[1].verdict_reasons) };
+        assert!(
+            reason.starts_with("note: int8-slower: 1.200 times the median time, 95 % interval 1.200 to 1.200"),
+            "{reason}"
+        );
+        assert!(reason.ends_with(", against fp32"), "{reason}");
+        assert!(marked[0].verdict_reasons.is_empty() && marked[2].verdict_reasons.is_empty());
     }
 }

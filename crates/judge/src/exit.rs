@@ -65,7 +65,7 @@ mod tests {
 
     fn spec(id: &str, named: bool) -> CellSpec {
         let source = ModelSource::Builtin(SceneKind::Rgb);
-        let model = ModelSpec { name: "m".into(), source, sha256: "1".into() };
+        let model = ModelSpec::new("m", source, "1");
         CellSpec { id: id.into(), named, ..CellSpec::new(model, BackendName::Rten, Precision::Fp32) }
     }
 

@@ -22,8 +22,8 @@ mod student;
 mod telemetry;
 pub mod verdict;
 
-pub use difference::{Contrast, EQUIVALENCE, TELLING, compare, comparisons};
-pub use engine::{equivalents, mark_slow_int8, not_in_precision};
+pub use difference::{Contrast, EQUIVALENCE, TELLING, compare, comparisons, narrowings};
+pub use engine::{INT8_SLOWER, equivalents, mark_slow_int8, not_in_precision};
 pub use exit::exit_code;
 pub use phase::{by_round, detections_per_frame, latency, phases, round_p50_ms};
 pub use recommendation::recommend;

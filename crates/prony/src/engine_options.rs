@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use anyhow::ensure;
 use clap::Args;
-use prony_types::{CalibrationMethod, CalibrationSpec, EngineSpec, Precision, ProfileShape, SourceSpec, TacticSources};
+use prony_types::{
+    CalibrationMethod, CalibrationSpec, EngineSpec, HalfSpec, Precision, ProfileShape, QuantiseSpec, RewriteSpec,
+    SourceSpec, TacticSources,
+};
 use serde::{Deserialize, Deserializer};
 
 use crate::options::{Seconds, Size};
@@ -71,14 +74,16 @@ pub(crate) struct EngineArgs {
 
     /// What int8 ranges are found on: scenes, a folder of images, or an .npz with arrays named as the inputs
     /// [default: scenes for a built-in model]
-    #[arg(long, value_name = "scenes|DIR|x.npz", help_heading = "Calibration")]
+    #[arg(long, visible_alias = "calib", value_name = "scenes|DIR|x.npz", help_heading = "Calibration")]
+    #[serde(alias = "calib")]
     pub(crate) calibration: Option<PathBuf>,
 
     /// How many frames of it [default: 128]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Calibration")]
     pub(crate) calibration_frames: Option<u32>,
 
-    /// How ranges are found: entropy or minmax [default: entropy]
+    /// How ranges are found: minmax, percentile, entropy or mse; TensorRT's own way is entropy or minmax
+    /// [default: entropy for TensorRT, mse elsewhere]
     #[arg(long, value_name = "METHOD", help_heading = "Calibration")]
     pub(crate) calibration_method: Option<CalibrationMethod>,
 
@@ -87,6 +92,9 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "N", help_heading = "Calibration")]
     pub(crate) calibration_seed: Option<u64>,
 }
+
+/// How ranges of a rewritten graph are found, unless told otherwise: see `docs/measurements.md`.
+const REWRITE_METHOD: CalibrationMethod = CalibrationMethod::Mse;
 
 /// Seed of calibration scenes.
 const CALIBRATION_SEED: u64 = 1007;
@@ -124,13 +132,11 @@ impl EngineArgs {
         }
     }
 
-    /// Whether anything was said at all.
-    pub(crate) fn is_default(&self) -> bool {
-        let EngineSpec { precision, .. } = EngineSpec::new(Precision::Int8);
-        self.plugin.is_empty()
-            && self.build_timeout.is_none()
-            && !self.says_calibration()
-            && self.spec(precision, false).is_ok_and(|spec| spec == EngineSpec::new(precision))
+    /// Whether anything was said that only engines have. Ranges are found for graphs too.
+    pub(crate) fn is_about_engines(&self) -> bool {
+        let plain = EngineSpec::new(Precision::Fp32);
+        let said = self.spec(plain.precision, false).is_ok_and(|spec| spec != plain);
+        said || !self.plugin.is_empty() || self.build_timeout.is_some()
     }
 
     fn says_calibration(&self) -> bool {
@@ -186,6 +192,24 @@ impl EngineArgs {
     /// Longest time that a build may take, where it was given.
     pub(crate) fn build_timeout_s(&self) -> Option<u64> {
         self.build_timeout.map(|limit| limit.0.ceil() as u64)
+    }
+
+    /// How a graph is brought to a precision by being rewritten. `images` are what ranges may be found on where nothing else
+    /// was named; `None` where int8 has nothing at all to find them on.
+    pub(crate) fn rewrite(
+        &self,
+        precision: Precision,
+        scenes: bool,
+        images: Option<&Path>,
+    ) -> anyhow::Result<Option<RewriteSpec>> {
+        if precision != Precision::Int8 {
+            return Ok(Some(RewriteSpec::Half(HalfSpec::new(precision))));
+        }
+        let own = EngineArgs { calibration: self.calibration.clone().or(images.map(Path::to_owned)), ..self.clone() };
+        let method = self.calibration_method.unwrap_or(REWRITE_METHOD);
+        let calibration = own.calibration(scenes)?.map(|calibration| CalibrationSpec { method, ..calibration });
+        Ok(calibration
+            .map(|calibration| RewriteSpec::Int8(QuantiseSpec { calibration, per_channel: true, exclude: Vec::new() })))
     }
 
     fn calibration(&self, scenes: bool) -> anyhow::Result<Option<CalibrationSpec>> {
@@ -265,7 +289,7 @@ mod tests {
     #[test]
     fn only_int8_is_calibrated_and_only_on_what_is_known() {
         let plain = EngineArgs::default();
-        assert!(plain.is_default());
+        assert!(!plain.is_about_engines());
         assert_eq!(plain.spec(Precision::Fp16, true).unwrap().calibration, None);
         assert_eq!(plain.spec(Precision::Int8, false).unwrap().calibration, None);
         let scenes = plain.spec(Precision::Int8, true).unwrap().calibration.unwrap();
@@ -274,7 +298,7 @@ mod tests {
             (SourceSpec::Scenes, 128, CalibrationMethod::Entropy)
         );
         let arrays = EngineArgs { calibration: Some("/x.npz".into()), ..EngineArgs::default() };
-        assert!(!arrays.is_default());
+        assert!(!arrays.is_about_engines());
         let source = arrays.spec(Precision::Int8, true).unwrap().calibration.unwrap().source;
         assert_eq!(source, SourceSpec::Tensor("/x.npz".into()));
     }
@@ -288,7 +312,7 @@ mod tests {
         let plugin = EngineArgs { plugin: vec!["/no/such.so".into()], ..EngineArgs::default() };
         assert_eq!(plugin.check(&[]).unwrap_err().to_string(), "--plugin /no/such.so is not a file");
         let hasty = EngineArgs { build_timeout: Some(Seconds(0.5)), ..EngineArgs::default() };
-        assert!(!hasty.is_default());
+        assert!(hasty.is_about_engines());
         assert_eq!(hasty.check(&[]).unwrap_err().to_string(), "--build-timeout 0.5 s must be at least 1 s");
         let photos = EngineArgs { calibration: Some("/no/such".into()), ..EngineArgs::default() };
         assert!(

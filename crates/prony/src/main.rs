@@ -7,6 +7,7 @@ mod engine_options;
 mod fetch;
 mod gate_options;
 mod machine;
+mod model;
 mod options;
 mod resolve;
 mod run;

@@ -5,12 +5,13 @@ mod provider;
 mod tier;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail, ensure};
 use prony_backend::backend;
+use prony_forge::export::ExportOptions;
 use prony_model::ModelFile;
-use prony_source::dataset::HELD_OUT_SEED;
+use prony_source::dataset::{self, HELD_OUT_SEED};
 use prony_source::folder;
 use prony_types::{
     BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, HeadChoice,
@@ -22,7 +23,9 @@ use self::matrix::{Expanded, Matrix};
 pub(crate) use self::matrix::{fits_batch, image_size};
 use self::tier::Choice;
 use crate::gate_options;
+use crate::model::{Opened, Opening};
 use crate::options::{BenchOptions, Seconds};
+use crate::run::artifacts;
 
 /// Without `--duration`, a cell is given up at this many measured seconds.
 const LIMIT_S: f64 = 20.0;
@@ -44,8 +47,8 @@ pub(crate) struct Machine<'a> {
 
 impl Machine<'_> {
     /// A machine on which everything is there: what cannot be planned for it cannot be planned at all.
-    pub(crate) fn ideal() -> Machine<'static> {
-        Machine { runtime: &|_| Ok(None), gpus: u32::MAX, cache: None, mem_available_bytes: None }
+    pub(crate) fn ideal(cache: Option<PathBuf>) -> Machine<'static> {
+        Machine { runtime: &|_| Ok(None), gpus: u32::MAX, cache, mem_available_bytes: None }
     }
 }
 
@@ -98,7 +101,14 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     if names.is_empty() {
         names = SceneKind::ALL.iter().map(|kind| format!("builtin-{kind}")).collect();
     }
-    let models: Vec<_> = names.into_iter().map(|name| (name.clone(), model(&name))).collect();
+    let opening = opening(&options, choice.as_ref(), machine);
+    let mut notes = Vec::new();
+    let mut read = |name: &str| {
+        let Opened { spec, file, notes: said } = crate::model::open(name, &opening)?;
+        notes.extend(said);
+        Ok((spec, file.info))
+    };
+    let models: Vec<_> = names.into_iter().map(|name| (name.clone(), read(&name))).collect();
     let precisions = match (&options.precision, &choice) {
         (Some(list), _) => list.clone(),
         (None, Some(choice)) => choice.precisions.clone(),
@@ -121,6 +131,13 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     for &batch in &batches {
         within("--batch", batch, 1, 1024)?;
     }
+    let evaluation = evaluation(&options)?;
+    let images = match &input.source {
+        SourceSpec::Dir(dir) => Some(dir.clone()),
+        SourceSpec::Scenes | SourceSpec::Tensor(_) => {
+            calibration_images(&options, &precisions, &evaluation, &mut notes)
+        }
+    };
     let matrix = Matrix {
         models: &models,
         backends,
@@ -137,10 +154,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         threads,
         provider,
         engine: &options.engine,
-        images: match &input.source {
-            SourceSpec::Dir(dir) => Some(dir),
-            SourceSpec::Scenes | SourceSpec::Tensor(_) => None,
-        },
+        images: images.as_deref(),
     };
     let named_precisions = options.precision.iter().flatten().copied().collect();
     let Expanded { cells, fates, broken } = matrix.expand(machine);
@@ -150,14 +164,13 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     {
         bail!("{first}");
     }
-    let reference = reference(&options, machine)?;
-    let mut notes: Vec<String> = note.into_iter().collect();
+    let reference = reference(&options, &opening, machine)?;
+    notes.extend(note);
     // Where someone pointed at a library, using another in its stead is told.
     let pointed = options.library.iter().any(|library| library.name == RuntimeName::Onnxruntime);
     if let (true, Err(reason)) = (pointed, (machine.runtime)(BackendName::OrtCpu)) {
         notes.push(format!("outputs are held against rten's, because {reason}"));
     }
-    let evaluation = evaluation(&options)?;
     let plan = Plan {
         name,
         cells,
@@ -173,6 +186,18 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     };
     let out = options.out.unwrap_or_else(|| "runs".into());
     Ok(Resolved { plan, fates, notes, out, redact: options.redact })
+}
+
+/// How a checkpoint among the models is made into a graph: of the shape that is asked for, with free axes where several are.
+fn opening(options: &BenchOptions, tier: Option<&Choice>, machine: &Machine<'_>) -> Opening {
+    let batches = options.batch.as_deref().or(tier.map(|tier| &tier.batches[..])).unwrap_or(&[1]);
+    let export = ExportOptions {
+        imgsz: options.imgsz.map(|size| size.0),
+        batch: batches.first().copied().unwrap_or(1),
+        dynamic: batches.len() > 1,
+        ..ExportOptions::default()
+    };
+    Opening { artifacts: machine.cache.as_deref().map(artifacts), export }
 }
 
 /// What cells are scored on. Thresholds are those of evaluations; `prony eval`, which has no timed part, takes its own.
@@ -217,6 +242,33 @@ fn evaluation(options: &BenchOptions) -> anyhow::Result<Option<EvaluationSpec>> 
         images: options.images.clone().map(std::path::absolute).transpose()?,
     };
     Ok(Some(EvaluationSpec { data, post }))
+}
+
+/// The folder of the images that cells are scored on, where int8 ranges have nothing else to be found on. What is wrong
+/// with the data is said by whoever scores.
+fn calibration_images(
+    options: &BenchOptions,
+    precisions: &[Precision],
+    evaluation: &Option<EvaluationSpec>,
+    notes: &mut Vec<String>,
+) -> Option<PathBuf> {
+    if !precisions.contains(&Precision::Int8) || options.engine.calibration.is_some() {
+        return None;
+    }
+    let data = evaluation.as_ref().map(|spec| &spec.data)?;
+    match data.source {
+        // Not those that are scored: they have a seed of their own.
+        DataSource::Scenes => return Some("scenes".into()),
+        DataSource::Path(_) => {}
+    }
+    let opened = dataset::open(data, SceneKind::Rgb).ok()?;
+    let folder = opened.images.iter().find_map(|image| match &image.origin {
+        dataset::Origin::File(path) => Some(path.parent()?.to_owned()),
+        dataset::Origin::Scene(_) => None,
+    })?;
+    let of = folder.display();
+    notes.push(format!("int8 ranges are found on images of {of}, which are scored on too; --calib keeps them apart"));
+    Some(folder)
 }
 
 /// The backends that options may be about: an engine brings its own where none was named.
@@ -289,8 +341,9 @@ fn head(options: &BenchOptions, input: &InputSpec) -> anyhow::Result<HeadChoice>
 }
 
 /// What outputs are held against: ONNX Runtime's CPU where it is there, else the embedded engine.
-fn reference(options: &BenchOptions, machine: &Machine<'_>) -> anyhow::Result<ReferenceSpec> {
-    let model = options.reference.as_deref().map(model).transpose().context("--reference")?.map(|(spec, _)| spec);
+fn reference(options: &BenchOptions, opening: &Opening, machine: &Machine<'_>) -> anyhow::Result<ReferenceSpec> {
+    let open = |name: &str| crate::model::open(name, opening).map(|opened| opened.spec);
+    let model = options.reference.as_deref().map(open).transpose().context("--reference")?;
     Ok(match (machine.runtime)(BackendName::OrtCpu) {
         Ok(runtime) => ReferenceSpec { model, backend: BackendName::OrtCpu, runtime },
         Err(_) => ReferenceSpec { model, ..ReferenceSpec::default() },
@@ -366,32 +419,6 @@ fn source(options: &BenchOptions) -> anyhow::Result<SourceSpec> {
             Ok(SourceSpec::Dir(std::path::absolute(dir)?))
         }
     }
-}
-
-/// Where a model is that was named: built in, or the file as it was typed.
-pub(crate) fn model_source(name: &str) -> anyhow::Result<ModelSource> {
-    let builtin = name.strip_prefix("builtin-").filter(|_| !Path::new(name).exists());
-    let Some(kind) = builtin else { return Ok(ModelSource::File(PathBuf::from(name))) };
-    let unknown = |_| anyhow::anyhow!("there is no model `{name}`; built in are builtin-rgb and builtin-thermal");
-    kind.parse().map(ModelSource::Builtin).map_err(unknown)
-}
-
-/// Reads a model by its name on the command line.
-pub(crate) fn model(name: &str) -> anyhow::Result<(ModelSpec, ModelInfo)> {
-    let source = match model_source(name)? {
-        ModelSource::File(path) => ModelSource::File(std::path::absolute(path)?),
-        builtin => builtin,
-    };
-    let file = ModelFile::open(&source)?;
-    let name = match &source {
-        ModelSource::Builtin(kind) => format!("builtin-{kind}"),
-        ModelSource::File(path) => stem(path),
-    };
-    Ok((ModelSpec { name, source, sha256: file.sha256 }, file.info))
-}
-
-fn stem(path: &Path) -> String {
-    path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// Why a cell of an earlier run cannot run now either, if so. A model that had a hash was read again just before.
@@ -485,11 +512,47 @@ mod tests {
     #[test]
     fn a_precision_that_cannot_be_made_fails_that_cell_alone() {
         let asked =
-            BenchOptions { precision: Some(vec![Precision::Fp32, Precision::Int8]), ..options(&["builtin-rgb"]) };
+            BenchOptions { precision: Some(vec![Precision::Fp32, Precision::Fp8]), ..options(&["builtin-rgb"]) };
         let resolved = resolve(asked).unwrap();
-        assert_eq!(ids(&resolved), ["builtin-rgb:rten:fp32", "builtin-rgb:rten:int8"]);
+        assert_eq!(ids(&resolved), ["builtin-rgb:rten:fp32", "builtin-rgb:rten:fp8"]);
         assert_eq!(resolved.fates.len(), 1);
-        assert_eq!(resolved.fates["builtin-rgb:rten:int8"].status, CellStatus::Failed);
+        assert_eq!(resolved.fates["builtin-rgb:rten:fp8"].status, CellStatus::Failed);
+    }
+
+    #[test]
+    fn a_precision_that_the_file_does_not_bring_is_made() {
+        let machine = Machine { runtime: &everything, gpus: 1, cache: None, mem_available_bytes: None };
+        let asked = |models: &[&str], precision| BenchOptions {
+            backends: Some(["rten", "ort-cpu", "openvino", "tensorrt"].map(String::from).to_vec()),
+            precision: Some(vec![precision]),
+            ..options(models)
+        };
+        let rewrites = |resolved: &Resolved| -> Vec<bool> {
+            resolved.plan.cells.iter().map(|cell| cell.rewrite.is_some()).collect()
+        };
+        let int8 = super::resolve(asked(&["builtin-rgb"], Precision::Int8), &machine).unwrap();
+        assert_eq!(rewrites(&int8), [true, true, true, false], "TensorRT calibrates by itself");
+        let calibration = int8.plan.cells[1].rewrite.as_ref().unwrap().calibration().unwrap();
+        assert_eq!((&calibration.source, calibration.seed), (&SourceSpec::Scenes, 1007));
+        let fp16 = super::resolve(asked(&["builtin-rgb"], Precision::Fp16), &machine).unwrap();
+        assert_eq!(rewrites(&fp16), [false, true, false, false], "OpenVINO has it by a hint");
+        assert!(fp16.fates["builtin-rgb:rten:fp16"].reason.starts_with("rten executes fp32 and int8 files"));
+    }
+
+    #[test]
+    fn int8_without_data_is_skipped_and_says_what_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine.onnx");
+        std::fs::write(&path, prony_model::builtin(SceneKind::Rgb)).unwrap();
+        let asked = BenchOptions { precision: Some(vec![Precision::Int8]), ..options(&[path.to_str().unwrap()]) };
+        let fate = resolve(asked.clone()).unwrap().fates["mine:rten:int8"].clone();
+        assert_eq!(fate.status, CellStatus::Skipped);
+        assert!(fate.reason.starts_with("rten: int8 needs ranges: give --calib"), "{}", fate.reason);
+        let with_data = BenchOptions { data: Some("scenes".into()), ..asked.clone() };
+        assert!(resolve(with_data).unwrap().fates.is_empty());
+        let mut with_calib = asked;
+        with_calib.engine.calibration = Some("scenes".into());
+        assert!(resolve(with_calib).unwrap().fates.is_empty());
     }
 
     #[test]
@@ -541,12 +604,12 @@ mod tests {
     fn a_named_precision_that_nothing_can_execute_has_failed_everywhere() {
         let asked = BenchOptions {
             backends: Some(vec!["all".into()]),
-            precision: Some(vec![Precision::Fp32, Precision::Int8]),
+            precision: Some(vec![Precision::Fp32, Precision::Nvfp4]),
             ..options(&["builtin-rgb"])
         };
         let resolved = resolve(asked).unwrap();
         let status = |id: &str| resolved.fates[id].status;
-        assert_eq!(status("builtin-rgb:rten:int8"), CellStatus::Failed);
+        assert_eq!(status("builtin-rgb:rten:nvfp4"), CellStatus::Failed);
         assert_eq!(status("builtin-rgb:ort-cpu:fp32"), CellStatus::Skipped, "rten does fp32");
     }
 

@@ -147,6 +147,7 @@ impl Run {
             plan,
             cells: Vec::new(),
             comparisons: Vec::new(),
+            narrowings: Vec::new(),
             accuracy_comparisons: Vec::new(),
             gates: Vec::new(),
             memory_safety: MemorySafety::default(),
@@ -188,7 +189,7 @@ impl Run {
                 false => self.progress.finish(index, &schedule::last_word(&cell.fold.record)),
             }
         }
-        self.make_engines();
+        self.make_artifacts();
         self.prepare_cells();
         if self.record.plan.timed {
             self.measure_rounds();
@@ -481,8 +482,9 @@ impl Run {
             self.cells.iter().filter_map(|cell| cell.worker.as_ref()).for_each(Worker::ask_to_stop);
         }
         // A builder cannot be asked; there is nothing measured yet that could be lost.
-        if self.interrupt.asked() && self.cells[index].doing == Doing::Building {
-            self.give_up(index, CellStatus::Interrupted, "interrupted while the engine was made".to_owned());
+        if self.interrupt.asked() && self.cells[index].is_being_made() {
+            let what = self.cells[index].doing.words();
+            self.give_up(index, CellStatus::Interrupted, format!("interrupted while {what}"));
         }
     }
 
@@ -522,7 +524,7 @@ impl Run {
             }
             EventKind::Prepared { artifact, build_ms, rebuilt_because, notes } => {
                 cell.spec.artifact = Some(artifact.clone());
-                let word = engines::made(artifact.from_cache, *build_ms, rebuilt_because.as_deref());
+                let word = engines::made(artifact, *build_ms, rebuilt_because.as_deref());
                 self.progress.milestone(index, &word);
                 notes.iter().for_each(|note| self.progress.say(&format!("  {}: {note}", event.cell)));
             }
@@ -560,7 +562,7 @@ impl Run {
     }
 
     fn show(&self, index: usize) {
-        let has_its_own = matches!(self.cells[index].doing, Doing::Building | Doing::Evaluating);
+        let has_its_own = self.cells[index].is_being_made() || self.cells[index].doing == Doing::Evaluating;
         if self.progress.is_live() && self.is_running(index) && !has_its_own {
             let (done, text) = schedule::figure(&self.record.plan.budget, &self.cells[index]);
             self.progress.figure(index, done, || text);
@@ -630,8 +632,6 @@ impl Run {
         }
         self.progress.clear();
         self.refresh();
-        judge::mark_slow_int8(&mut self.record.cells);
-        let cells: &[CellRecord] = &self.record.cells;
         let rounds = |id: &str| {
             let cell = self.cells.iter().find(|cell| cell.spec.id == id);
             match cell {
@@ -641,6 +641,9 @@ impl Run {
                 None => Vec::new(),
             }
         };
+        self.record.narrowings = judge::narrowings(&self.record.cells, &rounds);
+        judge::mark_slow_int8(&mut self.record.cells, &self.record.narrowings);
+        let cells: &[CellRecord] = &self.record.cells;
         self.record.comparisons = judge::comparisons(cells, &rounds);
         let cell_folder = |slug: &str| self.files.path().join("cells").join(slug);
         self.record.accuracy_comparisons = self.scores.compare(&self.record.plan, cells, cell_folder);

@@ -77,7 +77,7 @@ impl Site {
 fn engines(output: &Output) -> Vec<Value> {
     let all: Value = serde_json::from_str(&stdout(output)).unwrap();
     assert_eq!(all["schema"], "prony.build/1");
-    all["engines"].as_array().unwrap().clone()
+    all["artifacts"].as_array().unwrap().clone()
 }
 
 fn sidecar(engine: &Value) -> Value {
@@ -232,7 +232,7 @@ fn the_cache_is_listed_verified_and_pruned() {
     assert_eq!(found["damaged"], 1, "{found}");
     expect_code(&cache(&["prune"]), 2);
     let kept = cache(&["prune", "--older-than", "1d"]);
-    assert!(stdout(&kept).starts_with("0 engines removed"), "{}", stdout(&kept));
+    assert!(stdout(&kept).starts_with("nothing removed"), "{}", stdout(&kept));
     let pruned = cache(&["prune", "--all"]);
     expect_code(&pruned, 0);
     assert!(stdout(&pruned).contains("2 engines removed"), "{}", stdout(&pruned));
@@ -443,7 +443,7 @@ fn an_interrupt_while_a_bench_makes_its_engine_is_heard_at_once() {
     let output = child.wait_with_output().unwrap();
     expect_code(&output, 130);
     let cell = &record(&site)["cells"][0];
-    assert_eq!(cell["reason"], "interrupted while the engine was made");
+    assert_eq!(cell["reason"], "interrupted while making the engine");
 }
 
 #[test]

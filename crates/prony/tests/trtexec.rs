@@ -62,7 +62,7 @@ impl Worker {
         plan[..8].copy_from_slice(b"ftrt\0\0\0\0");
         let engine = place.path("a.engine");
         fs::write(&engine, &plan).unwrap();
-        let model = ModelSpec { name: "a".into(), source: ModelSource::File(engine), sha256: sha256_hex(&plan) };
+        let model = ModelSpec::new("a", ModelSource::File(engine), sha256_hex(&plan));
         let mut cell = CellSpec {
             runtime: Some(RuntimeSpec::new(place.path("trtexec"), "10.3.0")),
             ..CellSpec::new(model, BackendName::Trtexec, Precision::Native)

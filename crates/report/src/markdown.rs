@@ -26,10 +26,10 @@ pub fn markdown(record: &RunRecord) -> String {
 
     heading(&mut out, 2, "Comparison");
     comparison_table(&mut out, record);
-    if !record.comparisons.is_empty() {
+    if row::differences(record).next().is_some() {
         out.push('\n');
     }
-    for c in &record.comparisons {
+    for c in row::differences(record) {
         let ratio = c.ratio.map_or_else(String::new, |r| {
             let interval = c.ci95.map_or_else(String::new, |ci| format!(", ci95 {}", figure::interval(ci)));
             format!(" ({} the time{interval})", figure::times(r))

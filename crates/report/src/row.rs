@@ -1,6 +1,8 @@
 //! The comparison table: one row a cell, the same cells and words on the terminal, in Markdown and in HTML.
 
-use prony_types::{CellRecord, CellSpec, CellStatus, Difference, Gate, RunRecord, Stage, StageStats, Verdict};
+use prony_types::{
+    CellRecord, CellSpec, CellStatus, Comparison, Difference, Gate, RunRecord, Stage, StageStats, Verdict,
+};
 
 use crate::{accuracy, figure};
 
@@ -143,6 +145,12 @@ fn arithmetic(cell: &CellRecord) -> String {
         Some(executed) if executed.split(" (").next() == Some(requested) => executed.clone(),
         Some(executed) => format!("{requested} → {executed}"),
     }
+}
+
+/// Every comparison of two cells once: against the fastest, and of narrow precisions against fp32.
+pub(crate) fn differences(record: &RunRecord) -> impl Iterator<Item = &Comparison> {
+    let told = |c: &&Comparison| !record.comparisons.iter().any(|d| (&d.cell, &d.against) == (&c.cell, &c.against));
+    record.comparisons.iter().chain(record.narrowings.iter().filter(told))
 }
 
 fn difference(record: &RunRecord, cell: &CellRecord) -> String {

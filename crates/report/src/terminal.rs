@@ -4,7 +4,7 @@ mod accuracy;
 
 use std::fmt::Write as _;
 
-use prony_types::{CellRecord, CellStatus, Gate, RunRecord, Verdict};
+use prony_types::{CellRecord, CellStatus, Comparison, Gate, RunRecord, Verdict};
 
 use crate::figure;
 use crate::row::{self, Row, Tone};
@@ -176,6 +176,9 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
                 }
             }
         }
+        if let Some(narrow) = record.narrowings.iter().find(|c| c.cell == cell.id) {
+            note(out, narrow.difference.name(), Tone::Neutral, &against_fp32(narrow), &cell.id);
+        }
         if let Some(layers) = &cell.layers {
             note(out, "layers", Tone::Neutral, &layers.to_string(), &cell.id);
         }
@@ -184,6 +187,17 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
         if !same.is_empty() {
             note(out, "by trtexec's definition", Tone::Neutral, &clean(&same), &cell.id);
         }
+    }
+}
+
+/// What a narrow precision gains, or why that cannot be told.
+fn against_fp32(narrow: &Comparison) -> String {
+    let against = clean(&narrow.against);
+    match (narrow.ratio, narrow.ci95) {
+        (Some(ratio), Some(ci95)) => {
+            format!("{} the time of {against} (ci95 {})", figure::times(ratio), figure::interval(ci95))
+        }
+        _ => format!("against {against}: {}", clean(&narrow.reason)),
     }
 }
 

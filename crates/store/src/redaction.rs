@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use prony_types::{DataSource, ModelSource, ProviderSpec, RunRecord, RuntimeSpec, SourceSpec};
+use prony_types::{DataSource, ModelSource, ModelSpec, ProviderSpec, RewriteSpec, RunRecord, RuntimeSpec, SourceSpec};
 
 /// Leaves out the host name, and of every path all but the file name; sets `run.redacted`. No other fact changes.
 pub fn redact(record: &mut RunRecord) {
@@ -14,21 +14,17 @@ pub fn redact(record: &mut RunRecord) {
         *word = bare_argument(word);
     }
     for cell in &mut record.plan.cells {
-        if let ModelSource::File(path) = &mut cell.model.source {
-            *path = bare(path);
-        }
+        bare_model(&mut cell.model);
         runtime_paths(&mut cell.runtime).into_iter().for_each(|path| *path = bare(path));
         runtime_paths(&mut cell.builder).into_iter().for_each(|path| *path = bare(path));
         provider_paths(&mut cell.provider).into_iter().for_each(|path| *path = bare(path));
         cell.artifact.iter_mut().for_each(|artifact| artifact.path = bare(&artifact.path));
-        if let Some(calibration) = cell.engine.as_mut().and_then(|engine| engine.calibration.as_mut()) {
-            bare_source(&mut calibration.source);
-        }
+        let calibrations = cell.engine.as_mut().and_then(|engine| engine.calibration.as_mut());
+        let of_rewrite = cell.rewrite.as_mut().and_then(RewriteSpec::calibration_mut);
+        calibrations.into_iter().chain(of_rewrite).for_each(|calibration| bare_source(&mut calibration.source));
     }
     let reference = &mut record.plan.reference;
-    if let Some(ModelSource::File(path)) = reference.model.as_mut().map(|model| &mut model.source) {
-        *path = bare(path);
-    }
+    reference.model.iter_mut().for_each(bare_model);
     runtime_paths(&mut reference.runtime).into_iter().for_each(|path| *path = bare(path));
     bare_source(&mut record.plan.input.source);
     if let Some(spec) = &mut record.plan.evaluation {
@@ -68,6 +64,13 @@ fn runtime_paths(runtime: &mut Option<RuntimeSpec>) -> Vec<&mut PathBuf> {
     std::iter::once(library).chain(search).chain(companions.values_mut()).collect()
 }
 
+fn bare_model(model: &mut ModelSpec) {
+    if let ModelSource::File(path) = &mut model.source {
+        *path = bare(path);
+    }
+    model.origin.iter_mut().for_each(|origin| origin.path = bare(&origin.path));
+}
+
 fn bare_source(source: &mut SourceSpec) {
     match source {
         SourceSpec::Dir(path) | SourceSpec::Tensor(path) => *path = bare(path),
@@ -92,6 +95,7 @@ fn known_paths(record: &RunRecord) -> Vec<String> {
         if let ModelSource::File(path) = &cell.model.source {
             add(&path.to_string_lossy());
         }
+        cell.model.origin.iter().for_each(|origin| add(&origin.path.to_string_lossy()));
     }
     if let SourceSpec::Dir(path) | SourceSpec::Tensor(path) = &record.plan.input.source {
         add(&path.to_string_lossy());

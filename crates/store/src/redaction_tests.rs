@@ -16,7 +16,7 @@ use super::*;
 /// A record with a path or the host's name wherever one can be.
 pub(crate) fn record() -> RunRecord {
     let model = PathBuf::from("/home/ann/my models/yolo.onnx");
-    let model = ModelSpec { name: "yolo".into(), source: ModelSource::File(model), sha256: "ab".into() };
+    let model = ModelSpec::new("yolo", ModelSource::File(model), "ab");
     let spec = CellSpec {
         imgsz: Some([320, 320]),
         threads: Some(2),
@@ -127,6 +127,7 @@ pub(crate) fn record() -> RunRecord {
             strict: false,
         },
         cells: vec![cell(&spec)],
+        narrowings: vec![],
         accuracy_comparisons: vec![AccuracyComparison {
             cell: "a".into(),
             against: "b".into(),

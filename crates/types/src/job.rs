@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellSpec, EvaluateOrder, InputSpec, InspectJob, ModelSource, PostSpec, PrepareJob, RuntimeName};
+use crate::{
+    CellSpec, EvaluateOrder, InputSpec, InspectJob, ModelSource, PostSpec, PrepareJob, RewriteJob, RuntimeName,
+};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
-pub const WORKER_PROTOCOL: u32 = 4;
+pub const WORKER_PROTOCOL: u32 = 5;
 
 /// The first line on a worker's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,8 +17,10 @@ pub const WORKER_PROTOCOL: u32 = 4;
 pub enum Job {
     /// Open a library and say what it is.
     Discover(DiscoverJob),
-    /// Make an artifact, or find it in the cache.
+    /// Build an engine, or find it in the cache.
     Prepare(PrepareJob),
+    /// Rewrite a graph, or find it in the cache.
+    Rewrite(RewriteJob),
     /// Open an engine and say what is in it.
     Inspect(InspectJob),
     /// Run a model in fp32 and keep its outputs.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ArtifactSpec, EngineSpec, EvaluationSpec};
+use crate::{ArtifactSpec, EngineSpec, EvaluationSpec, RewriteSpec};
 
 /// A name that is not one of the known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,8 +290,34 @@ pub struct ModelSpec {
     pub name: String,
     /// Where it is.
     pub source: ModelSource,
-    /// Identity, in hex.
+    /// Identity of the file there, in hex.
     pub sha256: String,
+    /// The checkpoint that the file was made of, where that is what the user gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<OriginSpec>,
+}
+
+impl ModelSpec {
+    /// A model as it was given.
+    pub fn new(name: impl Into<String>, source: ModelSource, sha256: impl Into<String>) -> ModelSpec {
+        ModelSpec { name: name.into(), source, sha256: sha256.into(), origin: None }
+    }
+
+    /// Identity of what the user gave.
+    pub fn identity(&self) -> &str {
+        self.origin.as_ref().map_or(&self.sha256, |origin| &origin.sha256)
+    }
+}
+
+/// What a model's file was made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OriginSpec {
+    /// The checkpoint.
+    pub path: PathBuf,
+    /// Its identity, in hex.
+    pub sha256: String,
+    /// Whether the file was there already.
+    pub from_cache: bool,
 }
 
 /// One model x backend x precision at one input size, batch and device.
@@ -326,6 +352,9 @@ pub struct CellSpec {
     /// What its provider is told.
     #[serde(default)]
     pub provider: ProviderSpec,
+    /// How the graph is rewritten first, where the file does not bring the precision that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<RewriteSpec>,
     /// The engine to build from the model, where the backend runs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineSpec>,
@@ -352,9 +381,19 @@ impl CellSpec {
             runtime: None,
             builder: None,
             provider: ProviderSpec::default(),
+            rewrite: None,
             engine: None,
             artifact: None,
             named: false,
+        }
+    }
+
+    /// What must be made before it can run, where that is not the model's own file: the last step.
+    pub const fn making(&self) -> Option<Making> {
+        match (&self.engine, &self.rewrite) {
+            (Some(_), _) => Some(Making::Engine),
+            (None, Some(_)) => Some(Making::Graph),
+            (None, None) => None,
         }
     }
 
@@ -362,6 +401,15 @@ impl CellSpec {
     pub fn slug(&self) -> String {
         self.id.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
     }
+}
+
+/// What is made for a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Making {
+    /// A rewritten graph.
+    Graph,
+    /// An engine.
+    Engine,
 }
 
 /// Where frames come from.
@@ -559,7 +607,7 @@ mod tests {
     #[test]
     fn a_slug_has_no_colon() {
         let source = ModelSource::Builtin(SceneKind::Rgb);
-        let model = ModelSpec { name: "my model".into(), source, sha256: String::new() };
+        let model = ModelSpec::new("my model", source, "");
         let mut cell = CellSpec::new(model, BackendName::Rten, Precision::Fp32);
         cell.id.push_str("#2");
         assert_eq!(cell.slug(), "my_model_rten_fp32_2");

@@ -69,6 +69,9 @@ pub struct RunRecord {
     /// Cells of one model against the fastest of them.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
+    /// Cells in a narrow precision against the same model and backend in fp32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub narrowings: Vec<Comparison>,
     /// mAP of the cells of one model against its reference row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accuracy_comparisons: Vec<AccuracyComparison>,
@@ -285,7 +288,7 @@ impl CellRecord {
             slug: spec.slug(),
             model: ModelRecord {
                 name: spec.model.name.clone(),
-                sha256: spec.model.sha256.clone(),
+                sha256: spec.model.identity().to_owned(),
                 task: None,
                 input: None,
                 head: None,

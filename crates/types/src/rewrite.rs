@@ -24,6 +24,22 @@ impl RewriteSpec {
             RewriteSpec::Int8(_) => Precision::Int8,
         }
     }
+
+    /// The data that ranges are found on, where there are any.
+    pub const fn calibration(&self) -> Option<&CalibrationSpec> {
+        match self {
+            RewriteSpec::Half(_) => None,
+            RewriteSpec::Int8(quantise) => Some(&quantise.calibration),
+        }
+    }
+
+    /// The same, to be changed.
+    pub const fn calibration_mut(&mut self) -> Option<&mut CalibrationSpec> {
+        match self {
+            RewriteSpec::Half(_) => None,
+            RewriteSpec::Int8(quantise) => Some(&mut quantise.calibration),
+        }
+    }
 }
 
 /// How a graph is brought to 16-bit floats.

@@ -1,42 +1,13 @@
 //! Where the nodes of a graph ran, from a profile that ONNX Runtime wrote.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use prony_types::{PlacementRecord, ProviderShare};
-use serde::Deserialize;
+
+use super::profile::{Node, nodes};
 
 /// Operators named of each provider.
 const FEW_OPERATORS: usize = 5;
-
-#[derive(Deserialize)]
-struct Event {
-    #[serde(default)]
-    cat: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    dur: f64,
-    #[serde(default)]
-    args: Arguments,
-}
-
-#[derive(Default, Deserialize)]
-struct Arguments {
-    #[serde(default)]
-    provider: String,
-    #[serde(default)]
-    op_name: String,
-    #[serde(default)]
-    node_index: String,
-}
-
-/// A node and how long it took, in the first call and in all later ones.
-struct Node {
-    arguments: Arguments,
-    first: f64,
-    later: Option<f64>,
-}
 
 #[derive(Default)]
 struct Tally {
@@ -47,30 +18,12 @@ struct Tally {
 
 /// Counts the nodes of a profile by provider. Times are the host's, as the profile has them.
 pub(super) fn count(profile: &str, requested: &str) -> Result<PlacementRecord, String> {
-    let events: Vec<Event> = serde_json::from_str(profile).map_err(|e| format!("the profile cannot be read: {e}"))?;
-    // A node is in the profile once a call. The first call searches for algorithms: only the later ones count.
-    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
-    for event in events.into_iter().filter(|event| event.cat == "Node" && !event.args.provider.is_empty()) {
-        let Some(name) = event.name.strip_suffix("_kernel_time") else { continue };
-        let key = format!("{}\n{name}\n{}", event.args.node_index, event.args.op_name);
-        match nodes.entry(key) {
-            Entry::Vacant(first) => {
-                first.insert(Node { arguments: event.args, first: event.dur, later: None });
-            }
-            Entry::Occupied(mut node) => *node.get_mut().later.get_or_insert(0.0) += event.dur,
-        }
-    }
-    if nodes.is_empty() {
-        return Err("the profile has no nodes".into());
-    }
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
-    for Node { arguments, first, later } in nodes.into_values() {
-        let time = later.unwrap_or(first);
-        let provider = arguments.provider.trim_end_matches("ExecutionProvider").to_owned();
+    for Node { provider, op, time, .. } in nodes(profile)? {
         let tally = tallies.entry(provider).or_default();
         tally.nodes += 1;
         tally.time += time;
-        *tally.operators.entry(arguments.op_name).or_default() += 1;
+        *tally.operators.entry(op).or_default() += 1;
     }
     let all: f64 = tallies.values().map(|tally| tally.time).sum();
     let mut providers: Vec<ProviderShare> = tallies

@@ -168,7 +168,7 @@ fn an_engine_is_described() {
         let source = ModelSource::File(place.engine());
         let job = InspectJob {
             protocol: WORKER_PROTOCOL,
-            model: ModelSpec { name: "x".into(), source, sha256: model.sha256.clone() },
+            model: ModelSpec::new("x", source, model.sha256.clone()),
             runtime: place.runtime(),
             plugins: Vec::new(),
             device: 0,

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, bail};
 use prony_store::RunFolder;
-use prony_types::{CellStatus, ExitCode, RunRecord};
+use prony_types::{CellSpec, CellStatus, ExitCode, Making, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -38,11 +38,12 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Some((_, record)) => libraries(&record.plan),
         None => options.library.iter().map(|library| (library.name, library.path.clone())).collect(),
     };
+    let cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache"));
     // What is wrong whatever the machine has is said before there is anything to wait for.
     match &earlier {
         Some((folder, _)) => refuse_if_written(folder.path())?,
         None => {
-            let ideal = resolve(options.clone(), &Machine::ideal())?;
+            let ideal = resolve(options.clone(), &Machine::ideal(cache.clone()))?;
             ideal.plan.evaluation.map(|spec| check_data(&spec.data)).transpose()?;
         }
     }
@@ -57,7 +58,6 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     };
     let look = || machine(&runs, options.home.as_deref(), &explicit);
     let (environment, found) = with_sign_of_life("looking at this machine", look)?;
-    let cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache"));
     let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
     let own_home = options.home.clone();
     let artifact_cache = cache.as_deref().map(artifacts);
@@ -178,8 +178,12 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
     let count = resolved.plan.cells.len();
     let cells = if count == 1 { "cell" } else { "cells" };
     let left = count.saturating_sub(resolved.fates.len() + kept) as f64;
-    let builds = resolved.plan.cells.iter().any(|cell| cell.engine.is_some() && !resolved.fates.contains_key(&cell.id));
-    let beside = if builds { " beside building engines" } else { "" };
+    let runs = |cell: &&CellSpec| !resolved.fates.contains_key(&cell.id);
+    let beside = match resolved.plan.cells.iter().filter(runs).map(CellSpec::making).max() {
+        Some(Some(Making::Engine)) => " beside building engines",
+        Some(Some(Making::Graph)) => " beside making graphs",
+        _ => "",
+    };
     let time = estimate_s(&resolved.plan.budget)
         .filter(|_| resolved.plan.timed)
         .map(|s| format!(", about {}{beside}", short_time(s * left)))
@@ -215,7 +219,7 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
                     "id": cell.id,
                     "would": if is_kept { "keep" } else { fate.map_or("run", |fate| fate.status.name()) },
                     "reason": fate.map(|fate| &fate.reason),
-                    "builds": fate.is_none() && !is_kept && cell.engine.is_some(),
+                    "builds": fate.is_none() && !is_kept && cell.making().is_some(),
                     "estimated_s": if fate.is_none() && !is_kept { seconds } else { None },
                 })
             })
@@ -242,7 +246,11 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
             None => {
                 count += 1.0;
                 let size = cell.imgsz.map(|[h, w]| format!("{h}x{w}")).unwrap_or_else(|| "as declared".into());
-                let build = if cell.engine.is_some() { ", after its engine is built or found" } else { "" };
+                let build = match cell.making() {
+                    Some(Making::Engine) => ", after its engine is built or found",
+                    Some(Making::Graph) => ", after its graph is made or found",
+                    None => "",
+                };
                 writeln!(out, "{}  would run: input {size}, batch {}, {}{build}", cell.id, cell.batch, about(seconds))?;
             }
         }

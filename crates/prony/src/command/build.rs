@@ -18,13 +18,19 @@ use crate::args::BuildArgs;
 use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{choose, discover_for};
-use crate::resolve::{fits_batch, image_size, model};
+use crate::model::{Opening, open};
+use crate::resolve::{fits_batch, image_size};
 use crate::run::{Interrupt, artifacts};
 use crate::runtime::home;
 use crate::system::{Places, PreparedSystem, state_folder};
 
 pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
-    let (spec, info) = model(&args.model)?;
+    let mut how = Opening::in_home(args.home.as_deref());
+    how.export.imgsz = args.imgsz.map(|size| size.0);
+    how.export.batch = args.batch;
+    let opened = open(&args.model, &how)?;
+    opened.notes.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
+    let (spec, info) = opened.parts();
     let precisions = precisions(&args.precision);
     let imgsz = check(args, &spec, &info, &precisions)?;
     let home = home::folder(args.home.as_deref())?;

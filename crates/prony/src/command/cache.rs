@@ -1,8 +1,8 @@
-//! `prony cache`: the engines that were built, whether they are whole, and what may go.
+//! `prony cache`: the engines that were built and the graphs that were made, whether they are whole, and what may go.
 
 use std::io::{self, Write as _};
 
-use prony_forge::{Cache, Entry, Pruned, Rule};
+use prony_forge::{Cache, Described, Entry, Kind, Making, Pruned, Rule};
 use prony_types::ExitCode;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
 fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     let entries = cache.list();
     if json {
-        return print(&json!({ "schema": "prony.cache/1", "folder": cache.folder(), "engines": entries }));
+        return print(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries }));
     }
     let mut text = String::new();
     for entry in &entries {
@@ -35,11 +35,13 @@ fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
-    let entries = with_sign_of_life("hashing engines", || cache.verify(&mut |_| {}));
+    let entries = with_sign_of_life("hashing artifacts", || cache.verify(&mut |_| {}));
     let damaged = entries.iter().filter(|entry| entry.problem.is_some()).count();
     let code = if damaged == 0 { ExitCode::Ok } else { ExitCode::CellFailed };
     if json {
-        print(&json!({ "schema": "prony.cache/1", "folder": cache.folder(), "engines": entries, "damaged": damaged }))?;
+        print(
+            &json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries, "damaged": damaged }),
+        )?;
         return Ok(code);
     }
     let mut text: String = entries.iter().map(line).collect();
@@ -56,12 +58,11 @@ fn prune(cache: &Cache, args: &PruneArgs, json: bool) -> anyhow::Result<ExitCode
         Rule { unused_for: args.older_than.map(|age| age.0), fit_bytes: args.to.map(|size| size.0), all: args.all };
     let pruned = cache.prune(rule);
     if json {
-        return print(&json!({ "schema": "prony.cache/1", "folder": cache.folder(), "pruned": pruned }));
+        return print(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "pruned": pruned }));
     }
     let Pruned { removed, freed_bytes, in_use } = &pruned;
     let mut text: String = removed.iter().map(line).collect();
-    let engines = if removed.len() == 1 { "engine" } else { "engines" };
-    text += &format!("{} {engines} removed, {} freed", removed.len(), megabytes(*freed_bytes));
+    text += &format!("{} removed, {} freed", counted(removed), megabytes(*freed_bytes));
     if !in_use.is_empty() {
         text += &format!("; {} in use and kept", in_use.len());
     }
@@ -76,17 +77,33 @@ fn print(value: &serde_json::Value) -> anyhow::Result<ExitCode> {
 
 fn summary(cache: &Cache, entries: &[Entry]) -> String {
     let bytes = entries.iter().map(|entry| entry.bytes).sum();
-    let engines = if entries.len() == 1 { "engine" } else { "engines" };
-    format!("{} {engines}, {} in {}", entries.len(), megabytes(bytes), cache.folder().display())
+    format!("{}, {} in {}", counted(entries), megabytes(bytes), cache.folder().display())
+}
+
+/// How many of each kind.
+fn counted(entries: &[Entry]) -> String {
+    let count = |kind: Kind| {
+        let many = entries.iter().filter(|entry| entry.kind == kind).count();
+        (many > 0).then(|| format!("{many} {}{}", kind.name(), if many == 1 { "" } else { "s" }))
+    };
+    let counts: Vec<String> = Kind::ALL.into_iter().filter_map(count).collect();
+    if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") }
 }
 
 fn line(entry: &Entry) -> String {
     let (key, size, unused) = (&entry.key[..entry.key.len().min(12)], megabytes(entry.bytes), age(entry.unused_s));
     let what = match &entry.sidecar {
-        Some(sidecar) => {
+        Some(Described::Engine(sidecar)) => {
             let place = &sidecar.recipe.identity;
             let (model, precision) = (&sidecar.model, sidecar.recipe.engine.precision);
             format!("{model:20} {precision:6} TensorRT {:8} {}", place.tensorrt, place.gpu)
+        }
+        Some(Described::Graph(sidecar)) => {
+            let how = match &sidecar.recipe.making {
+                Making::Export(_) => "ONNX of a checkpoint".to_owned(),
+                Making::Rewrite(rewrite) => format!("{:6} ONNX", rewrite.precision()),
+            };
+            format!("{:20} {how}", sidecar.model)
         }
         None => "?".to_owned(),
     };

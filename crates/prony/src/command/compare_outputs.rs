@@ -20,7 +20,7 @@ use self::side::{Outputs, Side};
 use super::run::{found_runtime, tell_loader};
 use super::with_sign_of_life;
 use crate::args::CompareOutputsArgs;
-use crate::resolve::model_source;
+use crate::model::{Opened, Opening};
 
 pub(crate) fn compare_outputs(args: &CompareOutputsArgs) -> anyhow::Result<ExitCode> {
     let bound = args.bound;
@@ -69,8 +69,8 @@ fn attempt(
     names: [BackendName; 2],
     [runtime_a, runtime_b]: [Option<RuntimeSpec>; 2],
 ) -> anyhow::Result<Finding> {
-    let (model_a, model_b) = (open(&args.a)?, open(&args.b)?);
     let size = args.imgsz.map(|size| size.0);
+    let (model_a, model_b) = (open(&args.a, args)?, open(&args.b, args)?);
     let mut a = Side::open(&args.a, &model_a, names[0], runtime_a, size, args.head)?;
     let mut b = Side::open(&args.b, &model_b, names[1], runtime_b, size, args.head)?;
     let (shapes_a, shapes_b) = (a.input_shapes(), b.input_shapes());
@@ -142,8 +142,11 @@ fn attempt(
     })
 }
 
-fn open(name: &str) -> anyhow::Result<ModelFile> {
-    let model = ModelFile::open(&model_source(name)?)?;
+fn open(name: &str, args: &CompareOutputsArgs) -> anyhow::Result<ModelFile> {
+    let mut how = Opening::in_home(args.home.as_deref());
+    how.export.imgsz = args.imgsz.map(|size| size.0);
+    let Opened { file: model, notes, .. } = crate::model::open(name, &how)?;
+    notes.iter().for_each(|note| eprintln!("{note}"));
     ensure!(model.engine.is_none(), "{name} is an engine; give the ONNX files, or use `prony bench` for engines");
     Ok(model)
 }

@@ -20,7 +20,7 @@ use crate::args::InspectArgs;
 use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{choose, discover_for, question};
-use crate::resolve::model_source;
+use crate::model::locate;
 use crate::run::Interrupt;
 use crate::runtime::home;
 
@@ -41,7 +41,7 @@ struct Findings<'a> {
 }
 
 pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
-    let source = match model_source(&args.model)? {
+    let source = match locate(&args.model)?.source {
         ModelSource::File(path) => ModelSource::File(std::path::absolute(path)?),
         builtin => builtin,
     };
@@ -115,7 +115,7 @@ fn open(
     let search = runtime.search.clone();
     let job = Job::Inspect(InspectJob {
         protocol: WORKER_PROTOCOL,
-        model: ModelSpec { name: args.model.clone(), source, sha256: sha256.to_owned() },
+        model: ModelSpec::new(args.model.clone(), source, sha256),
         runtime,
         plugins,
         device: args.device,

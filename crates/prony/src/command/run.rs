@@ -16,7 +16,6 @@ use anyhow::{Context as _, bail, ensure};
 use indicatif::ProgressBar;
 use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, needs, precision_of};
 use prony_bench::tensors::output_spec;
-use prony_model::ModelFile;
 use prony_types::{BackendName, ExitCode, FailureKind, HeadChoice, PostSpec, RuntimeName, RuntimeSpec, TensorSpec};
 use prony_vision::HeadError;
 
@@ -27,7 +26,8 @@ pub(crate) use self::shape::Shape;
 use self::summary::{OutputSummary, Summary};
 use crate::args::RunArgs;
 use crate::discover::{choose, discover_for};
-use crate::resolve::{model_source, share};
+use crate::model::{Opened, Opening, open};
+use crate::resolve::share;
 use crate::run::loader_path;
 use crate::runtime::home;
 
@@ -56,7 +56,8 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         max_det: MAX_DET,
         multi_label: false,
     };
-    let model = ModelFile::open(&model_source(&args.model)?)?;
+    let Opened { file: model, notes, .. } = open(&args.model, &Opening::in_home(args.home.as_deref()))?;
+    notes.iter().for_each(|note| eprintln!("{note}"));
     ensure!(
         model.engine.is_none(),
         "{} is an engine, which `prony run` does not take; use `prony bench` or `prony inspect`",

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use prony_backend::backend;
+use prony_backend::{backend, precision_of};
 use prony_model::sha256_hex;
 use prony_types::{
-    BackendName, CellSpec, CellStatus, Dim, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec, Precision,
-    ProviderSpec, RuntimeName, RuntimeSpec,
+    BackendName, CellSpec, CellStatus, DType, Dim, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec,
+    Precision, ProviderSpec, RewriteSpec, RuntimeName, RuntimeSpec,
 };
 
-use super::{Fate, Machine, stem};
+use super::{Fate, Machine};
 use crate::engine_options::EngineArgs;
+use crate::model::stem;
 
 /// What a matrix is made of.
 pub(super) struct Matrix<'a> {
@@ -46,6 +47,8 @@ enum Problem {
     Batch(String),
     Backend(String),
     Precision(String),
+    /// Nothing to find int8 ranges on.
+    Ranges(String),
 }
 
 /// Cells with their fates, and what is wrong with the input.
@@ -104,7 +107,7 @@ impl Matrix<'_> {
         batch: u32,
     ) -> (CellSpec, Option<Problem>) {
         let source = ModelSource::File(PathBuf::from(name));
-        let model = ModelSpec { name: stem(Path::new(name)), source, sha256: String::new() };
+        let model = ModelSpec::new(stem(Path::new(name)), source, "");
         let cell = CellSpec { head: self.head, batch, ..CellSpec::new(model, backend, precision) };
         (cell, Some(Problem::Input(error)))
     }
@@ -131,13 +134,38 @@ impl Matrix<'_> {
             device: self.device,
             threads: self.threads,
             runtime: runtime.as_ref().ok().cloned().flatten(),
+            builder: builder(machine, name, info),
             provider: self.provider.clone(),
             ..CellSpec::new(model.clone(), name, precision)
         };
+        if let (None, Some(adapted)) = (&problem, self.adapted(&cell, info)) {
+            match adapted {
+                Ok(rewrite) => cell.rewrite = Some(rewrite),
+                Err(reason) => problem = Some(reason),
+            }
+        }
         if problem.is_none() && info.format == ModelFormat::Onnx && runs_engines(name) {
             problem = self.plan_engine(machine, &mut cell, info).err();
         }
         (cell, problem)
+    }
+
+    /// How the graph is rewritten so that the backend executes it in a precision; `None` where it can as it is, or where
+    /// rewriting changes nothing about that.
+    fn adapted(&self, cell: &CellSpec, info: &ModelInfo) -> Option<Result<RewriteSpec, Problem>> {
+        if !can_rewrite(cell.precision, info) || !needs_rewriting(cell, info, &self.provider) {
+            return None;
+        }
+        let made = rewritten(cell.precision, info);
+        if let Err(reason) = backend(cell.backend).supports(cell.precision, &made, &self.provider) {
+            return Some(Err(Problem::Precision(reason)));
+        }
+        let builtin = matches!(cell.model.source, ModelSource::Builtin(_));
+        let rewrite = match self.engine.rewrite(cell.precision, builtin, self.images) {
+            Ok(rewrite) => rewrite,
+            Err(error) => return Some(Err(Problem::Input(format!("{error:#}")))),
+        };
+        Some(rewrite.ok_or_else(|| Problem::Ranges(format!("{}: {NO_RANGES}", cell.backend))))
     }
 
     /// Plans the engine that is built from the model, and what builds it.
@@ -146,7 +174,7 @@ impl Matrix<'_> {
         let builtin = matches!(cell.model.source, ModelSource::Builtin(_));
         let mut engine = self.engine.spec(cell.precision, builtin).map_err(input)?;
         // A graph that quantises by itself needs no ranges.
-        let quantises = prony_backend::precision_of(info) == Precision::Int8;
+        let quantises = precision_of(info) == Precision::Int8;
         if quantises {
             engine.calibration = None;
         } else if let (Precision::Int8, None, Some(images)) = (cell.precision, &engine.calibration, self.images) {
@@ -154,11 +182,11 @@ impl Matrix<'_> {
             engine.calibration = own.spec(cell.precision, builtin).map_err(input)?.calibration;
         }
         if cell.precision == Precision::Int8 && engine.calibration.is_none() && !quantises {
-            return Err(Problem::Precision(format!(
-                "{}: int8 needs ranges: give --calibration with images or tensors like those it will see, --source with \
-                 images, or a graph with Q/DQ nodes",
-                cell.backend
-            )));
+            return Err(Problem::Ranges(format!("{}: {NO_RANGES}", cell.backend)));
+        }
+        if cell.rewrite.is_some() {
+            // The graph will bring them.
+            engine.calibration = None;
         }
         if let (None, Some(limit)) = (engine.workspace_bytes, self.provider.gpu_mem_limit_bytes) {
             engine.workspace_bytes = Some(limit / 2);
@@ -207,6 +235,10 @@ impl Matrix<'_> {
         {
             return Some(Problem::Input(reason));
         }
+        // What Prony can make the file into is looked at afterwards.
+        if can_rewrite(precision, info) {
+            return None;
+        }
         backend(name).supports(precision, info, &self.provider).err().map(Problem::Precision)
     }
 
@@ -229,6 +261,8 @@ impl Matrix<'_> {
                     Problem::Input(reason) => (reason, true),
                     Problem::Batch(reason) => (reason, self.batches_named),
                     Problem::Backend(reason) | Problem::Precision(reason) => (reason, cell.named),
+                    // Nothing is wrong with the machine or the model: something was not given.
+                    Problem::Ranges(reason) => (reason, false),
                 };
                 cell.named |= failed;
                 Fate { status: if failed { CellStatus::Failed } else { CellStatus::Skipped }, reason }
@@ -237,6 +271,43 @@ impl Matrix<'_> {
         }
         fates
     }
+}
+
+/// trtexec is a program: TensorRT itself builds what it runs.
+fn builder(machine: &Machine<'_>, name: BackendName, info: &ModelInfo) -> Option<RuntimeSpec> {
+    let tensorrt = || (machine.runtime)(BackendName::Tensorrt).ok().flatten();
+    (name == BackendName::Trtexec && info.format == ModelFormat::Onnx).then(tensorrt).flatten()
+}
+
+const NO_RANGES: &str = "int8 needs ranges: give --calib with images or tensors like those it will see, --source with images, \
+                         --data, or a graph with Q/DQ nodes";
+
+/// Whether a file can be made into one of this precision.
+fn can_rewrite(precision: Precision, info: &ModelInfo) -> bool {
+    let narrow = matches!(precision, Precision::Fp16 | Precision::Bf16 | Precision::Int8);
+    narrow && info.format == ModelFormat::Onnx && precision_of(info) == Precision::Fp32
+}
+
+/// Whether a backend executes the file in a precision only when the graph itself is in it.
+fn needs_rewriting(cell: &CellSpec, info: &ModelInfo, provider: &ProviderSpec) -> bool {
+    if runs_engines(cell.backend) {
+        // From TensorRT 11 on there are no flags: the graph is what is built.
+        let builder = cell.builder.as_ref().or(cell.runtime.as_ref());
+        let major = builder.and_then(|runtime| runtime.version.split('.').next()?.parse::<u32>().ok());
+        return major.is_some_and(|major| major >= 11);
+    }
+    backend(cell.backend).supports(cell.precision, info, provider).is_err()
+}
+
+/// What a file would say of itself in a precision.
+fn rewritten(precision: Precision, info: &ModelInfo) -> ModelInfo {
+    let mut made = info.clone();
+    match precision {
+        Precision::Fp16 => made.weights = Some(DType::F16),
+        Precision::Bf16 => made.weights = Some(DType::Bf16),
+        _ => made.quantised = Some(precision),
+    }
+    made
 }
 
 /// Whether what a backend runs is an engine, not a graph.

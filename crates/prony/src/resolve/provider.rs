@@ -17,7 +17,7 @@ pub(super) fn provider(
     backends: &[BackendName],
     cache: Option<&Path>,
 ) -> anyhow::Result<ProviderSpec> {
-    use BackendName::{OrtCuda, OrtOpenvino, OrtTensorrt, Tensorrt, Trtexec};
+    use BackendName::{OrtCpu, OrtCuda, OrtOpenvino, OrtTensorrt, Tensorrt, Trtexec};
     let trt = options.trt_workspace.is_some()
         || options.trt_engine_cache.is_some()
         || options.trt_timing_cache.is_some()
@@ -26,13 +26,13 @@ pub(super) fn provider(
     let gpu_limit = options.gpu_mem_limit.is_some() || options.gpu_mem_limit_gb.is_some();
     let readers: [(bool, &str, &[BackendName]); 8] = [
         (gpu_limit, "--gpu-mem-limit", &[OrtCuda, OrtTensorrt, Tensorrt]),
-        (!options.engine.is_default(), "an option of engines", &[Tensorrt, Trtexec]),
+        (options.engine.is_about_engines(), "an option of engines", &[Tensorrt, Trtexec]),
         (options.force, "--force", &[Tensorrt]),
         (options.blocking_wait, "--blocking-wait", &[Tensorrt]),
         (options.cuda_arena.is_some(), "--cuda-arena", &[OrtCuda]),
         (trt, "--trt-*", &[OrtTensorrt]),
         (options.openvino_device.is_some(), "--openvino-device", &[BackendName::Openvino, OrtOpenvino]),
-        (options.allow_fallback, "--allow-fallback", &[OrtCuda, OrtTensorrt, OrtOpenvino, Tensorrt]),
+        (options.allow_fallback, "--allow-fallback", &[OrtCpu, OrtCuda, OrtTensorrt, OrtOpenvino, Tensorrt]),
     ];
     for (given, flag, readers) in readers {
         if given && !readers.iter().any(|reader| backends.contains(reader)) {

@@ -87,7 +87,7 @@ mod tests {
     fn a_small_machine_gets_smaller_batches_and_is_told() {
         let file = prony_model::ModelFile::builtin(SceneKind::Rgb).unwrap();
         let source = prony_types::ModelSource::Builtin(SceneKind::Rgb);
-        let spec = ModelSpec { name: "m".into(), source, sha256: file.sha256.clone() };
+        let spec = ModelSpec::new("m", source, file.sha256.clone());
         let model = (spec, file.info);
         let fit = |available| fitting(vec![1, 4, 8], &[&model], None, 6, available);
         assert_eq!(fit(Some(64 << 30)), (vec![1, 4, 8], None));

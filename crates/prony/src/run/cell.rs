@@ -10,6 +10,7 @@ use super::worker::Worker;
 /// What a worker was last told to do; also the words for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
+    Rewriting,
     Building,
     Loading,
     WarmingUp,
@@ -22,6 +23,7 @@ pub(super) enum Doing {
 impl Doing {
     pub(super) const fn words(self) -> &'static str {
         match self {
+            Doing::Rewriting => "making the graph",
             Doing::Building => "making the engine",
             Doing::Loading => "loading",
             Doing::WarmingUp => "warming up",
@@ -58,6 +60,11 @@ pub(super) struct RunCell {
 }
 
 impl RunCell {
+    /// Whether what it runs is being made, and nothing is measured yet.
+    pub(super) fn is_being_made(&self) -> bool {
+        matches!(self.doing, Doing::Rewriting | Doing::Building)
+    }
+
     pub(super) fn new(spec: &CellSpec, fold: CellFold) -> RunCell {
         RunCell {
             spec: spec.clone(),

@@ -1,10 +1,12 @@
-//! Engines are made before anything is timed, each in a process of its own that ends before another is loaded.
+//! Graphs are rewritten and engines are built before anything is timed, each in a process of its own that ends before
+//! another is loaded.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use prony_types::{
-    BUILD_TIMEOUT_S, BackendName, BuildProgress, CellStatus, EventKind, Job, PrepareJob, WORKER_PROTOCOL,
+    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, BuildProgress, CellSpec, CellStatus, EventKind, Job, Making,
+    ModelSource, ModelSpec, PrepareJob, RewriteJob, WORKER_PROTOCOL,
 };
 
 use super::cell::Doing;
@@ -13,83 +15,123 @@ use super::worker::{Message, Worker};
 use super::{Run, Waited};
 
 impl Run {
-    /// Makes the engines of the cells that need one, or finds them in the cache.
-    pub(super) fn make_engines(&mut self) {
-        if !self.cells.iter().any(|cell| cell.is_pending() && cell.spec.engine.is_some()) {
+    /// Makes what the cells run that is not the model's own file, or finds it in the cache.
+    pub(super) fn make_artifacts(&mut self) {
+        let steps = |spec: &CellSpec| {
+            let graph = spec.rewrite.as_ref().map(|_| Making::Graph);
+            graph.into_iter().chain(spec.engine.as_ref().map(|_| Making::Engine)).collect::<Vec<_>>()
+        };
+        if !self.cells.iter().any(|cell| cell.is_pending() && !steps(&cell.spec).is_empty()) {
             return;
         }
-        let (cache, elsewhere) = self.engine_folder();
+        let (cache, elsewhere) = self.artifact_folder();
         elsewhere.iter().for_each(|note| self.progress.say(&format!("  {note}")));
         for index in 0..self.cells.len() {
-            if self.interrupt.asked() {
-                return;
+            for step in steps(&self.cells[index].spec) {
+                if self.interrupt.asked() {
+                    return;
+                }
+                if self.cells[index].is_pending() {
+                    self.make(index, step, &cache, elsewhere.as_deref());
+                }
             }
-            if !self.cells[index].is_pending() || self.cells[index].spec.engine.is_none() {
-                continue;
-            }
-            self.progress.milestone(index, Doing::Building.words());
-            if let Err(error) = self.start_builder(index, &cache) {
-                self.close(index, CellStatus::Failed, Some(format!("the engine cannot be made: {error:#}")));
-                continue;
-            }
-            let made = self.wait(index, |event| matches!(event, EventKind::Prepared { .. }));
-            if made == Waited::Answered {
-                let artifact = &mut self.cells[index].fold.record.artifact;
-                artifact.iter_mut().for_each(|artifact| artifact.notes.extend(elsewhere.clone()));
-                self.release(index);
-            }
-            self.sensors.point_at(None);
         }
     }
 
-    /// Where engines are made: in the cache, or, where that cannot be written to, in the run's own folder, with the reason.
-    fn engine_folder(&self) -> (PathBuf, Option<String>) {
+    fn make(&mut self, index: usize, step: Making, cache: &Path, elsewhere: Option<&str>) {
+        let doing = if step == Making::Graph { Doing::Rewriting } else { Doing::Building };
+        self.progress.milestone(index, doing.words());
+        if let Err(error) = self.start_maker(index, step, doing, cache) {
+            let what = if step == Making::Graph { "graph" } else { "engine" };
+            self.close(index, CellStatus::Failed, Some(format!("the {what} cannot be made: {error:#}")));
+            return;
+        }
+        let made = self.wait(index, |event| matches!(event, EventKind::Prepared { .. }));
+        if made == Waited::Answered {
+            let artifact = &mut self.cells[index].fold.record.artifact;
+            artifact.iter_mut().for_each(|artifact| artifact.notes.extend(elsewhere.map(str::to_owned)));
+            self.release(index);
+        }
+        self.sensors.point_at(None);
+    }
+
+    /// Where they are made: in the cache, or, where that cannot be written to, in the run's own folder, with the reason.
+    fn artifact_folder(&self) -> (PathBuf, Option<String>) {
         let of_run = || self.files.path().join("artifacts");
         match &self.artifact_cache {
-            None => (of_run(), Some("there is no home folder, so engines are kept in the run folder".to_owned())),
+            None => (of_run(), Some("there is no home folder, so artifacts are kept in the run folder".to_owned())),
             Some(cache) => match writable(cache) {
                 Ok(()) => (cache.clone(), None),
                 Err(error) => {
                     let cache = cache.display();
-                    let note = format!("engines are kept in the run folder, for {cache} cannot be written to: {error}");
+                    let note =
+                        format!("artifacts are kept in the run folder, for {cache} cannot be written to: {error}");
                     (of_run(), Some(note))
                 }
             },
         }
     }
 
-    fn start_builder(&mut self, index: usize, cache: &Path) -> anyhow::Result<()> {
+    fn start_maker(&mut self, index: usize, step: Making, doing: Doing, cache: &Path) -> anyhow::Result<()> {
+        let cache = std::path::absolute(cache)?;
+        let job = match step {
+            Making::Graph => Job::Rewrite(self.rewrite_job(index, cache)?),
+            Making::Engine => Job::Prepare(self.prepare_job(index, cache)?),
+        };
         let cell = &mut self.cells[index];
-        let missing = |what: &str| anyhow::anyhow!("{what}");
-        let engine = cell.spec.engine.clone().ok_or_else(|| missing("no engine was planned"))?;
-        // trtexec is a program: what builds for it is always named apart.
-        let own = cell.spec.runtime.clone().filter(|_| cell.spec.backend != BackendName::Trtexec);
-        let runtime = cell.spec.builder.clone().or(own);
-        let runtime = runtime.ok_or_else(|| missing("there is no TensorRT to build it with"))?;
         let folder = self.files.cell_dir(&cell.fold.record.slug)?;
-        let job = Job::Prepare(PrepareJob {
-            protocol: WORKER_PROTOCOL,
-            cell: cell.spec.id.clone(),
-            model: cell.spec.model.clone(),
-            engine,
-            imgsz: cell.spec.imgsz,
-            batch: cell.spec.batch,
-            runtime,
-            plugins: cell.spec.provider.trt_plugins.clone(),
-            device: cell.spec.device,
-            gpu_mem_limit_bytes: cell.spec.provider.gpu_mem_limit_bytes,
-            threads: None,
-            cache: std::path::absolute(cache)?,
-            rebuild: false,
-            timeout_s: cell.spec.provider.trt_build_timeout_s.unwrap_or(BUILD_TIMEOUT_S),
-            ring_fd: -1,
-        });
         let worker = Worker::spawn(index, job, &folder.join("worker.log"), self.sender.clone())?;
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
-        cell.doing = Doing::Building;
+        cell.doing = doing;
         cell.worker = Some(worker);
         Ok(())
+    }
+
+    fn rewrite_job(&self, index: usize, cache: PathBuf) -> anyhow::Result<RewriteJob> {
+        let spec = &self.cells[index].spec;
+        let rewrite = spec.rewrite.clone().ok_or_else(|| anyhow::anyhow!("no graph was planned"))?;
+        // Ranges are found with what outputs are held against.
+        let reference = &self.record.plan.reference;
+        let runtime = reference.runtime.clone().filter(|_| reference.backend == BackendName::OrtCpu);
+        Ok(RewriteJob {
+            protocol: WORKER_PROTOCOL,
+            cell: spec.id.clone(),
+            model: spec.model.clone(),
+            rewrite,
+            imgsz: spec.imgsz,
+            runtime,
+            cache,
+            rebuild: false,
+            ring_fd: -1,
+        })
+    }
+
+    fn prepare_job(&self, index: usize, cache: PathBuf) -> anyhow::Result<PrepareJob> {
+        let spec = &self.cells[index].spec;
+        let missing = |what: &str| anyhow::anyhow!("{what}");
+        let engine = spec.engine.clone().ok_or_else(|| missing("no engine was planned"))?;
+        // trtexec is a program: what builds for it is always named apart.
+        let own = spec.runtime.clone().filter(|_| spec.backend != BackendName::Trtexec);
+        let runtime = spec.builder.clone().or(own);
+        let runtime = runtime.ok_or_else(|| missing("there is no TensorRT to build it with"))?;
+        Ok(PrepareJob {
+            protocol: WORKER_PROTOCOL,
+            cell: spec.id.clone(),
+            model: rewritten_model(spec),
+            engine,
+            imgsz: spec.imgsz,
+            batch: spec.batch,
+            runtime,
+            plugins: spec.provider.trt_plugins.clone(),
+            device: spec.device,
+            gpu_mem_limit_bytes: spec.provider.gpu_mem_limit_bytes,
+            threads: None,
+            cache,
+            rebuild: false,
+            timeout_s: spec.provider.trt_build_timeout_s.unwrap_or(BUILD_TIMEOUT_S),
+            ring_fd: -1,
+        })
     }
 
     /// Lets a builder that did its work end, and hears it out: its last message must not be taken for one of the worker
@@ -124,6 +166,16 @@ impl Run {
     }
 }
 
+/// What an engine is built from: the graph that was made for it, else the model.
+fn rewritten_model(spec: &CellSpec) -> ModelSpec {
+    match (&spec.rewrite, &spec.artifact) {
+        (Some(_), Some(graph)) => {
+            ModelSpec::new(spec.model.name.clone(), ModelSource::File(graph.path.clone()), graph.sha256.clone())
+        }
+        _ => spec.model.clone(),
+    }
+}
+
 /// Whether files can be made in a folder, which is made where it is not there.
 fn writable(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
@@ -131,18 +183,21 @@ fn writable(folder: &Path) -> std::io::Result<()> {
 }
 
 /// What was made, in a few words.
-pub(super) fn made(from_cache: bool, build_ms: Option<f64>, rebuilt_because: Option<&str>) -> String {
+pub(super) fn made(artifact: &ArtifactSpec, build_ms: Option<f64>, rebuilt_because: Option<&str>) -> String {
+    let engine = ModelSource::File(artifact.path.clone()).is_engine();
+    let (what, verb) = if engine { ("engine", "build") } else { ("graph", "make") };
+    let (done, again) = if engine { ("built", "rebuilt") } else { ("made", "made again") };
     let took = build_ms.map(|ms| short_time(ms / 1e3));
-    match (from_cache, took, rebuilt_because) {
-        (true, Some(took), _) => format!("engine from the cache (it took {took} to build)"),
-        (true, None, _) => "engine from the cache".to_owned(),
-        (false, Some(took), Some(why)) => format!("engine rebuilt in {took} because: {why}"),
-        (false, Some(took), None) => format!("engine built in {took}"),
-        (false, None, _) => "engine built".to_owned(),
+    match (artifact.from_cache, took, rebuilt_because) {
+        (true, Some(took), _) => format!("{what} from the cache (it took {took} to {verb})"),
+        (true, None, _) => format!("{what} from the cache"),
+        (false, Some(took), Some(why)) => format!("{what} {again} in {took} because: {why}"),
+        (false, Some(took), None) => format!("{what} {done} in {took}"),
+        (false, None, _) => format!("{what} {done}"),
     }
 }
 
-/// Where engines are kept in a folder of caches.
+/// Where artifacts are kept in a folder of caches.
 pub(crate) fn artifacts(cache: &Path) -> PathBuf {
     cache.join("artifacts")
 }
@@ -153,6 +208,10 @@ mod tests {
 
     #[test]
     fn it_is_said_whether_an_engine_was_built_or_found() {
+        let made = |from_cache, build_ms, why| {
+            let artifact = ArtifactSpec { path: "/c/k.engine".into(), sha256: String::new(), from_cache };
+            super::made(&artifact, build_ms, why)
+        };
         assert_eq!(made(true, Some(50_000.0), None), "engine from the cache (it took 50 s to build)");
         assert_eq!(made(false, Some(50_000.0), None), "engine built in 50 s");
         let why = Some("driver 580.1 -> 580.2");

@@ -43,6 +43,7 @@ impl Redactor {
             if let ModelSource::File(path) = &model.source {
                 path.parent().iter().for_each(|parent| add(parent));
             }
+            model.origin.iter().filter_map(|origin| origin.path.parent()).for_each(&mut add);
         }
         let own = plan.cells.iter().flat_map(|cell| cell.runtime.iter().chain(&cell.builder));
         for runtime in own.chain(&plan.reference.runtime) {
@@ -50,8 +51,9 @@ impl Redactor {
             libraries.filter_map(|library| library.parent()).for_each(&mut add);
             runtime.search.iter().for_each(|folder| add(folder));
         }
-        let calibrations = plan.cells.iter().filter_map(|cell| cell.engine.as_ref()?.calibration.as_ref());
-        for calibration in calibrations {
+        let of_engines = plan.cells.iter().filter_map(|cell| cell.engine.as_ref()?.calibration.as_ref());
+        let of_rewrites = plan.cells.iter().filter_map(|cell| cell.rewrite.as_ref()?.calibration());
+        for calibration in of_engines.chain(of_rewrites) {
             if let SourceSpec::Dir(path) | SourceSpec::Tensor(path) = &calibration.source {
                 add(path);
             }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use prony_bench::{RingReader, Shared};
 use prony_types::{
-    BackendName, Command as Order, Event, Fault, Job, MeasureJob, Precision, PrepareJob, ReferenceJob, Sample,
-    Telemetry,
+    BackendName, Command as Order, Event, Fault, Job, MeasureJob, Precision, PrepareJob, ReferenceJob, RewriteJob,
+    Sample, Telemetry,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -53,6 +53,7 @@ impl Worker {
             }
             Job::Reference(job) => Job::Reference(ReferenceJob { ring_fd: shared.raw_fd(), ..job }),
             Job::Prepare(job) => Job::Prepare(PrepareJob { ring_fd: shared.raw_fd(), ..job }),
+            Job::Rewrite(job) => Job::Rewrite(RewriteJob { ring_fd: shared.raw_fd(), ..job }),
             job @ (Job::Discover(_) | Job::Inspect(_)) => job,
         };
         let log = File::options().create(true).append(true).open(log)?;
@@ -161,6 +162,7 @@ fn search(job: &Job) -> &[PathBuf] {
         Job::Measure(job) => job.cell.runtime.as_ref(),
         Job::Reference(job) => job.cell.runtime.as_ref(),
         Job::Prepare(job) => Some(&job.runtime),
+        Job::Rewrite(job) => job.runtime.as_ref(),
         Job::Inspect(job) => Some(&job.runtime),
         Job::Discover(_) => None,
     };

@@ -169,7 +169,7 @@ pub(super) fn page(record: &RunRecord, pictures: &[Picture]) -> Page {
         spreads: scale_to > 0.0,
         rows,
         cells: record.cells.iter().enumerate().map(|(i, cell)| cell_view(record, cell, i, pictures)).collect(),
-        comparisons: record.comparisons.iter().map(comparison).collect(),
+        comparisons: row::differences(record).map(comparison).collect(),
         accuracy: accuracy::section(record),
         consistency: accuracy::consistency(record),
         gates: gates(record),

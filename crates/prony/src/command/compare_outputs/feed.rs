@@ -6,7 +6,7 @@ use prony_source::{folder, scenes};
 use prony_types::{Image, ModelSource, SceneKind, TensorSpec};
 
 use crate::args::CompareOutputsArgs;
-use crate::resolve::model_source;
+use crate::model::locate;
 
 /// Frames, decoded and in memory.
 pub(super) struct Feed {
@@ -52,7 +52,7 @@ impl Feed {
                 Ok(Feed { frames: Frames::Images(images), source, notes })
             }
             _ if takes_images => {
-                let kind = match model_source(&args.a)? {
+                let kind = match locate(&args.a)?.source {
                     ModelSource::Builtin(kind) => kind,
                     ModelSource::File(_) => SceneKind::Rgb,
                 };

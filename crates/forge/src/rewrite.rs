@@ -1,0 +1,177 @@
+//! ONNX files that are made from other files, once: checkpoints become graphs, graphs become 16-bit or quantised ones.
+
+use std::path::Path;
+use std::time::Instant;
+
+use prony_backend::{ModelFile, open_model};
+use prony_model::pt::Checkpoint;
+use prony_model::{sha256_file, sha256_hex};
+use prony_types::{ArtifactSpec, BackendName, BuildProgress, RewriteJob, RewriteSpec};
+
+use crate::cache::{Cache, Kept, now};
+use crate::calibration::data_sha256;
+use crate::convert::convert;
+use crate::error::ForgeError;
+use crate::export::{ExportOptions, export};
+use crate::prepare::Prepared;
+use crate::quantise::{Site, quantise};
+use crate::sidecar::{GRAPH_SCHEMA, GraphRecipe, GraphSidecar, Making};
+use crate::weights::weights;
+
+/// The state of the code that makes graphs. Raised whenever it makes another file from the same one.
+const REVISION: u32 = 1;
+
+/// What a graph is made of, and what is to be known of it.
+struct Graph {
+    bytes: Vec<u8>,
+    notes: Vec<String>,
+    report: serde_json::Value,
+}
+
+/// The ONNX file of a checkpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportedFile {
+    /// SHA-256 of the checkpoint.
+    pub checkpoint_sha256: String,
+    /// The file, and whether it was there already.
+    pub artifact: ArtifactSpec,
+    /// What was decided on the way and should be known.
+    pub notes: Vec<String>,
+}
+
+/// Takes the ONNX file of a checkpoint from the cache, or makes it.
+pub fn exported(checkpoint: &Path, options: &ExportOptions, cache: &Path) -> Result<ExportedFile, ForgeError> {
+    let unreadable = |e| ForgeError::Model(format!("cannot read model {}: {e}", checkpoint.display()));
+    let checkpoint_sha256 = sha256_file(checkpoint).map_err(unreadable)?;
+    let recipe = GraphRecipe {
+        source_sha256: checkpoint_sha256.clone(),
+        making: Making::Export(serde_json::to_value(options).unwrap_or_default()),
+        imgsz: None,
+        calibration_sha256: None,
+        ranges_by: None,
+        revision: REVISION,
+    };
+    let name = checkpoint.file_stem().unwrap_or_default().to_string_lossy();
+    let kept = kept(&Cache::at(cache), &recipe, &name, false, &mut || {}, || {
+        let opened = Checkpoint::open(checkpoint).map_err(|e| ForgeError::Model(e.to_string()))?;
+        let exported = export(&opened, options)?;
+        Ok(Graph { bytes: exported.bytes, notes: exported.notes, report: serde_json::Value::Null })
+    })?;
+    let Kept { path, sidecar, from_cache, .. } = kept;
+    let artifact = ArtifactSpec { path, sha256: sidecar.sha256, from_cache };
+    Ok(ExportedFile { checkpoint_sha256, artifact, notes: sidecar.notes })
+}
+
+/// Takes a rewritten graph from the cache, or makes it: the whole of a `Rewrite` worker's work. `beat` is called at least
+/// a few times a second.
+pub fn rewrite(
+    job: &RewriteJob,
+    on_progress: &mut dyn FnMut(BuildProgress),
+    beat: &dyn Fn(),
+) -> Result<Prepared, ForgeError> {
+    let model = open_model(&job.model.source).map_err(|e| ForgeError::Model(e.to_string()))?;
+    if model.sha256 != job.model.sha256 {
+        return Err(ForgeError::Model(format!("{} changed on disk since it was asked for", job.model.name)));
+    }
+    let calibration = job.rewrite.calibration();
+    let ranges_by = calibration.map(|_| match &job.runtime {
+        Some(runtime) => format!("{} {}", BackendName::OrtCpu, runtime.version),
+        None => BackendName::Rten.to_string(),
+    });
+    let recipe = GraphRecipe {
+        source_sha256: identity(&model)?,
+        making: Making::Rewrite(without_places(job.rewrite.clone())),
+        imgsz: job.imgsz.filter(|_| calibration.is_some()),
+        calibration_sha256: calibration.map(|data| data_sha256(data, &job.model.source)).transpose()?,
+        ranges_by,
+        revision: REVISION,
+    };
+    let cache = Cache::at(&job.cache);
+    let mut waiting = || beat();
+    let kept = kept(&cache, &recipe, &job.model.name, job.rebuild, &mut waiting, || {
+        make(job, &model, &cache, on_progress, beat)
+    })?;
+    let Kept { path, sidecar, from_cache, rebuilt_because } = kept;
+    Ok(Prepared {
+        artifact: ArtifactSpec { path, sha256: sidecar.sha256, from_cache },
+        build_ms: sidecar.made_s * 1e3,
+        rebuilt_because,
+        notes: sidecar.notes,
+    })
+}
+
+fn make(
+    job: &RewriteJob,
+    model: &ModelFile,
+    cache: &Cache,
+    on_progress: &mut dyn FnMut(BuildProgress),
+    beat: &dyn Fn(),
+) -> Result<Graph, ForgeError> {
+    match &job.rewrite {
+        RewriteSpec::Half(spec) => {
+            let made = convert(model, spec)?;
+            let notes = made.report.notes();
+            Ok(Graph { bytes: made.bytes, notes, report: serde_json::to_value(&made.report).unwrap_or_default() })
+        }
+        RewriteSpec::Int8(spec) => {
+            let site =
+                Site { cache: Some(cache.folder()), runtime: job.runtime.as_ref(), imgsz: job.imgsz, threads: None };
+            let made = quantise(model, &job.model.source, spec, &site, on_progress, beat)?;
+            let notes = made.report.notes();
+            Ok(Graph { bytes: made.bytes, notes, report: serde_json::to_value(&made.report).unwrap_or_default() })
+        }
+    }
+}
+
+/// Identity of a model with all its files.
+fn identity(model: &ModelFile) -> Result<String, ForgeError> {
+    let beside = weights(model)?.hashes;
+    if beside.is_empty() {
+        return Ok(model.sha256.clone());
+    }
+    Ok(sha256_hex(&serde_json::to_vec(&(&model.sha256, beside)).unwrap_or_default()))
+}
+
+/// Where calibration data lie is no part of what they are; their hash is.
+fn without_places(mut rewrite: RewriteSpec) -> RewriteSpec {
+    if let Some(calibration) = rewrite.calibration_mut() {
+        calibration.source = prony_types::SourceSpec::Scenes;
+        calibration.seed = 0;
+    }
+    rewrite
+}
+
+fn kept(
+    cache: &Cache,
+    recipe: &GraphRecipe,
+    model: &str,
+    remake: bool,
+    waiting: &mut dyn FnMut(),
+    make: impl FnOnce() -> Result<Graph, ForgeError>,
+) -> Result<Kept<GraphSidecar>, ForgeError> {
+    let text = serde_json::to_value(recipe).map(|value| value.to_string()).unwrap_or_default();
+    let key = &sha256_hex(text.as_bytes())[..32];
+    cache.keep(
+        key,
+        remake,
+        waiting,
+        || None,
+        || {
+            let begun = Instant::now();
+            let Graph { bytes, notes, report } = make()?;
+            let sidecar = GraphSidecar {
+                schema: GRAPH_SCHEMA.to_owned(),
+                prony: env!("CARGO_PKG_VERSION").to_owned(),
+                created: now(),
+                model: model.to_owned(),
+                recipe: recipe.clone(),
+                sha256: sha256_hex(&bytes),
+                size_bytes: bytes.len() as u64,
+                made_s: begun.elapsed().as_secs_f64(),
+                notes,
+                report,
+            };
+            Ok((bytes, sidecar))
+        },
+    )
+}
