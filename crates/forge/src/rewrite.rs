@@ -10,7 +10,7 @@ use prony_types::{ArtifactSpec, BackendName, BuildProgress, RewriteJob, RewriteS
 
 use crate::cache::{Cache, Kept, now};
 use crate::calibration::data_sha256;
-use crate::convert::convert;
+use crate::convert::{ConvertReport, convert};
 use crate::error::ForgeError;
 use crate::export::{ExportOptions, export};
 use crate::prepare::Prepared;
@@ -110,7 +110,7 @@ fn make(
     match &job.rewrite {
         RewriteSpec::Half(spec) => {
             let made = convert(model, spec)?;
-            let notes = made.report.notes();
+            let notes = half_notes(&made.report);
             Ok(Graph { bytes: made.bytes, notes, report: serde_json::to_value(&made.report).unwrap_or_default() })
         }
         RewriteSpec::Int8(spec) => {
@@ -121,6 +121,17 @@ fn make(
             Ok(Graph { bytes: made.bytes, notes, report: serde_json::to_value(&made.report).unwrap_or_default() })
         }
     }
+}
+
+/// What of a conversion should be known.
+fn half_notes(report: &ConvertReport) -> Vec<String> {
+    let (half, kept) = (report.nodes_half, report.kept.len());
+    let mut notes = vec![format!("{half} nodes in {}, {kept} kept in fp32", report.precision)];
+    if report.losses.overflowed > 0 {
+        let many = report.losses.overflowed;
+        notes.push(format!("{many} weights are beyond the range of {}, their nodes stay in fp32", report.precision));
+    }
+    notes
 }
 
 /// Identity of a model with all its files.

@@ -101,6 +101,8 @@ fn given(node: &NodeProto, at: usize, types: &HashMap<String, i32>) -> Option<i3
         },
         "Shape" | "Size" | "ArgMax" | "ArgMin" | "NonZero" | "NonMaxSuppression" => Some(dtype::INT64),
         "TopK" | "MaxPool" | "Unique" if at > 0 => Some(dtype::INT64),
+        "Dropout" if at > 0 => Some(dtype::BOOL),
+        "CastLike" => input(1),
         "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "And" | "Or" | "Xor" | "Not" | "IsNaN"
         | "IsInf" => Some(dtype::BOOL),
         "QuantizeLinear" => number("output_dtype").filter(|&n| n != 0).or_else(|| input(2)).or(Some(dtype::UINT8)),

@@ -1,9 +1,152 @@
-//! `prony convert`.
+//! `prony convert`: an ONNX file in 16-bit floats, and beside it how it was made.
 
-use prony_types::ExitCode;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use prony_forge::convert::{ConvertReport, Converted, Why, convert as to_half};
+use prony_model::{ModelFile, sha256_hex};
+use prony_types::{ExitCode, HalfSpec, ModelSource, Precision};
+use serde_json::{Value, json};
 
 use crate::args::ConvertArgs;
+use crate::command::with_sign_of_life;
+use crate::model::{Located, Opening, locate, open};
+use crate::runtime::megabytes;
+use crate::version::VERSION;
+
+/// The form of what is written beside the file.
+const SCHEMA: &str = "prony.convert/1";
+/// Most constants that are told one by one.
+const SHOWN: usize = 8;
 
 pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("{}: not there yet", args.model)
+    let spec = spec(args)?;
+    let Located { source, note } = locate(&args.model)?;
+    note.iter().for_each(|note| eprintln!("{note}"));
+    let output = args.output.clone().unwrap_or_else(|| beside(&source, spec.precision));
+    check(&source, &output, args.force)?;
+    let (made, model) = with_sign_of_life("converting", || -> anyhow::Result<(Converted, ModelFile)> {
+        let model = open(&args.model, &Opening::in_home(None))?.file;
+        let made = to_half(&model, &spec).with_context(|| args.model.clone())?;
+        Ok((made, model))
+    })?;
+    let sidecar = sidecar(args, &spec, &model, &made);
+    prony_store::write_atomic(&output, &made.bytes)?;
+    let text = serde_json::to_string_pretty(&sidecar)? + "\n";
+    prony_store::write_atomic(&with_json(&output), text.as_bytes())?;
+    let told = match args.json {
+        true => {
+            let mut told = sidecar;
+            told["output"] = json!(output);
+            serde_json::to_string_pretty(&told)? + "\n"
+        }
+        false => summary(&made.report, &output),
+    };
+    // A reader that has seen enough is no error.
+    let _ = io::stdout().lock().write_all(told.as_bytes());
+    Ok(ExitCode::Ok)
+}
+
+fn spec(args: &ConvertArgs) -> anyhow::Result<HalfSpec> {
+    let asked = args.precision;
+    ensure!(
+        matches!(asked, Precision::Fp16 | Precision::Bf16),
+        "--precision {asked}: a graph is converted to fp16 or bf16; int8 is made by `prony quantize`"
+    );
+    Ok(HalfSpec { precision: asked, keep_io: args.keep_io, block: args.block.clone() })
+}
+
+/// `yolo-fp16.onnx` beside `yolo.onnx`; what is built in has no folder, so it is the current one.
+fn beside(source: &ModelSource, precision: Precision) -> PathBuf {
+    match source {
+        ModelSource::Builtin(kind) => format!("builtin-{kind}-{precision}.onnx").into(),
+        ModelSource::File(path) => {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            path.with_file_name(format!("{stem}-{precision}.onnx"))
+        }
+    }
+}
+
+fn with_json(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
+}
+
+/// Nothing is overwritten unasked, and the model itself never is.
+fn check(source: &ModelSource, output: &Path, force: bool) -> anyhow::Result<()> {
+    let shown = output.display();
+    ensure!(output.extension().is_some_and(|extension| extension == "onnx"), "{shown}: the output must end in .onnx");
+    if let ModelSource::File(path) = source
+        && let (Ok(model), Ok(output)) = (path.canonicalize(), output.canonicalize())
+    {
+        ensure!(model != output, "{shown} is the model itself; name another file with -o");
+    }
+    for path in [output, &with_json(output)] {
+        ensure!(force || !path.exists(), "{} is there already; give --force to replace it", path.display());
+    }
+    Ok(())
+}
+
+fn sidecar(args: &ConvertArgs, spec: &HalfSpec, model: &ModelFile, made: &Converted) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "prony": VERSION,
+        "model": args.model,
+        "source_sha256": model.sha256,
+        "spec": spec,
+        "sha256": sha256_hex(&made.bytes),
+        "report": made.report,
+    })
+}
+
+fn summary(report: &ConvertReport, output: &Path) -> String {
+    let (before, after) = (megabytes(report.bytes_before), megabytes(report.bytes_after));
+    let mut text = format!("{}: {}, {before} became {after}\n", output.display(), report.precision);
+    let io = if report.keep_io { "inputs and outputs in fp32" } else { "inputs and outputs too" };
+    let (half, kept) = (report.nodes_half, report.kept.len());
+    let _ = writeln!(text, "  nodes    {half} in {}, {kept} in fp32, {} casts; {io}", report.precision, report.casts);
+    for (why, count) in report.kept_by_reason() {
+        let _ = writeln!(text, "           {count:4}  {}", reason(why));
+    }
+    let (tensors, elements) = (report.weights_half, report.elements_half);
+    let _ = writeln!(
+        text,
+        "  weights  {tensors} with {elements} elements; {} are there in both forms",
+        report.weights_doubled
+    );
+    let lost = report.losses;
+    let _ = writeln!(
+        text,
+        "  lost     {} would overflow and stayed in fp32, {} are subnormal, {} became 0",
+        lost.overflowed, lost.subnormal, lost.zeroed
+    );
+    let mut tensors: Vec<_> = report.tensors.iter().collect();
+    tensors.sort_by_key(|tensor| std::cmp::Reverse((tensor.kept, tensor.losses.zeroed, tensor.losses.subnormal)));
+    for tensor in tensors.iter().take(SHOWN) {
+        let (losses, of) = (tensor.losses, tensor.elements);
+        let (over, small, zero) = (losses.overflowed, losses.subnormal, losses.zeroed);
+        let _ = writeln!(text, "           {}: {over} over, {small} subnormal, {zero} to 0, of {of}", tensor.tensor);
+    }
+    if let Some(more) = tensors.len().checked_sub(SHOWN).filter(|&more| more > 0) {
+        let _ = writeln!(text, "           and {more} more; all of them are in {}", with_json(output).display());
+    }
+    if let Some([from, to]) = report.opset {
+        let _ = writeln!(text, "  opset    {from} became {to}, the first in which bf16 is allowed here");
+    }
+    text
+}
+
+fn reason(why: Why) -> &'static str {
+    match why {
+        Why::Operator => "sum, take exponents, find the best, or are of no operator that is known to hold 16 bits",
+        Why::Decoding => "make boxes and scores of what the network gives",
+        Why::Blocked => "are blocked by --block",
+        Why::Overflow => "have a constant that would be infinite",
+        Why::FeedsSoftmax => "feed a softmax and nothing else",
+        Why::Between => "stand between nodes that stay",
+        Why::Opaque => "have graphs within, or types that cannot be told",
+    }
 }

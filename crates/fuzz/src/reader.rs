@@ -1,0 +1,201 @@
+//! The readers, each as a function of bytes that goes as deep as the reader does.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use prony_model::onnx::{Elements, ModelProto};
+use prony_model::pt::{Archive, Checkpoint, Pickle, read_pickle};
+use prony_model::{ModelFile, common_taps, decoding_tail};
+use prony_source::arrays::ArrayFile;
+use prony_types::{DType, TensorSpec};
+use prost::Message as _;
+use prost::bytes::Bytes;
+use tempfile::TempDir;
+
+use crate::traces::Traces;
+
+/// Members that a container of torch's has.
+const MEMBERS: [&str; 5] = ["data.pkl", "byteorder", "version", "data/0", "data/1"];
+/// Outputs that are asked for when a graph is taken apart.
+const TAPS: usize = 4;
+
+/// A reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// The pickle machine.
+    Pickle,
+    /// The container of a checkpoint.
+    Zip,
+    /// A whole checkpoint.
+    Checkpoint,
+    /// An ONNX file.
+    Onnx,
+    /// One array.
+    Npy,
+    /// Several arrays.
+    Npz,
+}
+
+impl Reader {
+    /// All of them.
+    pub const ALL: [Reader; 6] =
+        [Reader::Pickle, Reader::Zip, Reader::Checkpoint, Reader::Onnx, Reader::Npy, Reader::Npz];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reader::Pickle => "pickle",
+            Reader::Zip => "zip",
+            Reader::Checkpoint => "checkpoint",
+            Reader::Onnx => "onnx",
+            Reader::Npy => "npy",
+            Reader::Npz => "npz",
+        }
+    }
+
+    /// Reads an input; how far that got is left in the traces.
+    pub fn read(self, input: &[u8], traces: &mut Traces) {
+        match self {
+            Reader::Pickle => pickle(input, traces),
+            Reader::Zip => zip(input, traces),
+            Reader::Checkpoint => checkpoint(input, traces),
+            Reader::Onnx => onnx(input, traces),
+            Reader::Npy => arrays(input, "npy", traces),
+            Reader::Npz => arrays(input, "npz", traces),
+        }
+    }
+}
+
+fn pickle(input: &[u8], traces: &mut Traces) {
+    match read_pickle(input) {
+        Ok(pickle) => values(&pickle, traces),
+        Err(error) => traces.at("pickle", error),
+    }
+}
+
+/// Asks a pickle everything that it can be asked.
+fn values(pickle: &Pickle, traces: &mut Traces) {
+    let root = pickle.root();
+    traces.count("values", pickle.values().len());
+    traces.count("entries", pickle.entries(root).map_or(0, <[_]>::len));
+    traces.count("elements", pickle.elements(root).map_or(0, <[_]>::len));
+    let facts = (pickle.text(root).is_some(), pickle.number(root).is_some(), pickle.ints(root).is_some());
+    traces.at("root", format!("{:?} {:?}", facts, pickle.global(root).is_some()));
+    traces.count("ema", usize::from(pickle.entry(root, "ema").is_some()));
+}
+
+fn zip(input: &[u8], traces: &mut Traces) {
+    let archive = match Archive::read(Bytes::copy_from_slice(input)) {
+        Ok(archive) => archive,
+        Err(error) => return traces.at("zip", error),
+    };
+    traces.count("members", archive.members());
+    for name in MEMBERS {
+        match archive.member(name) {
+            Ok(bytes) => traces.count(name, bytes.len()),
+            Err(error) => traces.at(name, error),
+        }
+        let _ = archive.text(name);
+    }
+}
+
+fn checkpoint(input: &[u8], traces: &mut Traces) {
+    let checkpoint = match Checkpoint::read(Bytes::copy_from_slice(input)) {
+        Ok(checkpoint) => checkpoint,
+        Err(error) => return traces.at("checkpoint", error),
+    };
+    traces.at("refusal", checkpoint.refusal().unwrap_or_default());
+    traces.count("tensors", checkpoint.tensors());
+    traces.count("parameters", checkpoint.parameters().values().sum());
+    traces.count("modules", checkpoint.modules().len());
+    traces.count("names", checkpoint.names.len());
+    traces.count("strides", checkpoint.strides.len());
+    let weights = checkpoint.weights.iter().map(|(_, tensor)| tensor);
+    let mut tensors: Vec<_> = weights.collect();
+    if let Some(model) = &checkpoint.model {
+        model.visit(&mut |module| {
+            tensors.extend(module.parameters.iter().chain(&module.buffers).filter_map(|(_, tensor)| tensor.as_ref()));
+        });
+    }
+    for tensor in tensors {
+        match tensor.to_f32(&checkpoint.archive) {
+            Ok(elements) => traces.at("elements", format!("{:?} {}", tensor.element, elements.len() == tensor.elements())),
+            Err(error) => traces.at("elements", error),
+        }
+    }
+}
+
+fn onnx(input: &[u8], traces: &mut Traces) {
+    let bytes = Bytes::copy_from_slice(input);
+    traces.count("tail", decoding_tail(&bytes).len());
+    if let Ok(decoded) = ModelProto::decode(bytes.clone()) {
+        let graph = decoded.graph.clone().unwrap_or_default();
+        let elements = Elements::of(&graph);
+        let told = graph.node.iter().flat_map(|node| &node.output).filter_map(|name| elements.get(name));
+        told.for_each(|number| traces.at("element", number));
+        for tensor in &graph.initializer {
+            let (floats, ints) = (tensor.to_f32s().is_some(), tensor.to_i64s().is_some());
+            traces.at("weight", format!("{floats} {ints} {}", tensor.is_external()));
+        }
+        // Written again it is no larger than it was, but for packing.
+        traces.count("encoded", decoded.encode_to_vec().len() / (input.len() + 1));
+    }
+    let model = match ModelFile::from_bytes("case", bytes) {
+        Ok(model) => model,
+        Err(error) => return traces.at("onnx", error),
+    };
+    traces.at("info", format!("{:?} {:?}", model.info.quantised, model.info.weights));
+    traces.count("inputs", model.info.inputs.len());
+    traces.count("operators", model.info.operators.len());
+    traces.count("names", model.info.metadata.names.len());
+    let taps = common_taps(&model, &model).unwrap_or_default();
+    traces.count("taps", taps.len());
+    let names: Vec<&str> = taps.iter().map(|tap| tap.tensor.as_str()).take(TAPS).collect();
+    match model.with_outputs(&names) {
+        Ok(more) => traces.count("outputs", more.info.outputs.len()),
+        Err(error) => traces.at("outputs", error),
+    }
+}
+
+thread_local! {
+    /// The reader of arrays takes files, so every case is one, in memory where the system has a place for that.
+    static FOLDER: RefCell<Option<TempDir>> = const { RefCell::new(None) };
+}
+
+fn case_file(ending: &str) -> Option<PathBuf> {
+    FOLDER.with_borrow_mut(|folder| {
+        let made = folder.take().or_else(|| tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).ok());
+        let path = made.as_ref().map(|made| made.path().join(format!("case.{ending}")));
+        *folder = made;
+        path
+    })
+}
+
+fn arrays(input: &[u8], ending: &str, traces: &mut Traces) {
+    let Some(path) = case_file(ending) else { return };
+    if std::fs::write(&path, input).is_err() {
+        return;
+    }
+    let file = match ArrayFile::open(&path) {
+        Ok(file) => file,
+        Err(error) => return traces.at(ending, error.what),
+    };
+    let names = file.names().map_or_else(|| vec![String::new()], <[String]>::to_vec);
+    traces.count("arrays", names.len());
+    for name in names.iter().take(8) {
+        let shape = match file.shape(name) {
+            Ok(shape) => shape,
+            Err(error) => {
+                traces.at("shape", error.what);
+                continue;
+            }
+        };
+        traces.count("axes", shape.len());
+        for dtype in [DType::F32, DType::I64, DType::U8] {
+            match file.read(name, &TensorSpec { name: name.clone(), dtype, shape: shape.clone() }) {
+                Ok(read) => traces.at("values", format!("{dtype} {}", read.note.unwrap_or_default())),
+                Err(error) => traces.at("values", error.what),
+            }
+        }
+    }
+}
