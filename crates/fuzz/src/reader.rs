@@ -119,7 +119,9 @@ fn checkpoint(input: &[u8], traces: &mut Traces) {
     }
     for tensor in tensors {
         match tensor.to_f32(&checkpoint.archive) {
-            Ok(elements) => traces.at("elements", format!("{:?} {}", tensor.element, elements.len() == tensor.elements())),
+            Ok(elements) => {
+                traces.at("elements", format!("{:?} {}", tensor.element, elements.len() == tensor.elements()))
+            }
             Err(error) => traces.at("elements", error),
         }
     }

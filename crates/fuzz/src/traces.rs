@@ -18,7 +18,10 @@ impl Traces {
 
     /// A stage was reached with a count, of which only the size matters.
     pub fn count(&mut self, stage: &str, count: usize) {
-        self.at(stage, ["none", "one", "few", "some", "many", "lots"][(usize::BITS - count.leading_zeros()).min(5) as usize]);
+        self.at(
+            stage,
+            ["none", "one", "few", "some", "many", "lots"][(usize::BITS - count.leading_zeros()).min(5) as usize],
+        );
     }
 
     /// The marks.

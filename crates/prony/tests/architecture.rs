@@ -30,6 +30,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prony-bench", &["prony-types", "prony-judge", "prony-vision", "prony-source", "prony-backend", "prony-forge"]),
     ("prony-store", &["prony-types"]),
     ("prony-report", &["prony-types"]),
+    // For tests alone: damaged files for the readers.
+    ("prony-fuzz", &["prony-types", "prony-model", "prony-source"]),
     // For tests alone: a stand-in for TensorRT.
     ("prony-standin", &[]),
 ];

@@ -1,0 +1,158 @@
+//! `prony-fuzz`: one reader for a while, on any machine. Several run beside each other as processes of their own.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use prony_fuzz::drive::{Drive, Fault, PATIENCE, load, save};
+use prony_fuzz::memory::Counting;
+use prony_fuzz::reader::Reader;
+
+#[global_allocator]
+static MEMORY: Counting = Counting;
+
+const HELP: &str = "\
+Feeds damaged files to one of Prony's readers, and says what it does not stand.
+
+Usage: prony-fuzz READER [--seconds N] [--seed S] [--corpus DIR]
+
+READER         pickle, zip, checkpoint, onnx, npy or npz
+--seconds N    How long [default: 60]
+--seed S       Where the damage starts [default: 1]
+--corpus DIR   Inputs that got somewhere new are kept in DIR/READER and taken up by the next run; what the reader does not
+               stand is put into DIR/READER-findings [default: fuzz]
+
+The input under way is in DIR/READER-current: where the process died of it, that is the finding.
+
+Exit codes: 0 nothing was found; 1 something was; 2 wrong usage.
+
+Example:
+  cargo build --profile fuzz -p prony-fuzz
+  for reader in pickle zip checkpoint onnx npy npz; do prony-fuzz $reader --seconds 600 & done; wait
+";
+/// How long an input may take before the process is ended over it.
+const LIMIT: Duration = Duration::from_secs(20);
+/// How often there is a sign of life.
+const TELL: Duration = Duration::from_secs(60);
+/// Findings of one kind that are kept.
+const ALIKE: usize = 3;
+
+struct Spec {
+    reader: Reader,
+    seconds: u64,
+    seed: u64,
+    folder: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    match parse(&words).and_then(|spec| run(&spec)) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}; see `prony-fuzz --help`");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn parse(words: &[String]) -> Result<Spec, String> {
+    let (name, flags) = words.split_first().ok_or("name a reader")?;
+    let reader = Reader::ALL.into_iter().find(|reader| reader.name() == name);
+    let reader = reader.ok_or_else(|| format!("`{name}` is no reader"))?;
+    let mut spec = Spec { reader, seconds: 60, seed: 1, folder: "fuzz".into() };
+    for pair in flags.chunks(2) {
+        let [flag, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
+        let number = || value.parse::<u64>().map_err(|_| format!("{flag} {value}: not a number"));
+        match flag.as_str() {
+            "--seconds" => spec.seconds = number()?,
+            "--seed" => spec.seed = number()?,
+            "--corpus" => spec.folder = value.into(),
+            _ => return Err(format!("`{flag}` is no option")),
+        }
+    }
+    Ok(spec)
+}
+
+/// Cases until the time is up; how many findings there are.
+fn run(spec: &Spec) -> Result<usize, String> {
+    let name = spec.reader.name();
+    let place = |ending: &str| spec.folder.join(format!("{name}{ending}"));
+    let (kept, found, current) = (place(""), place("-findings"), place("-current"));
+    let unwritable = |e: std::io::Error| format!("{}: {e}", spec.folder.display());
+    fs::create_dir_all(&spec.folder).map_err(unwritable)?;
+    // Panics are findings, not noise.
+    std::panic::set_hook(Box::new(|_| {}));
+    let watched = Arc::new(AtomicU64::new(0));
+    watch(name, Arc::clone(&watched), current.clone());
+    let mut drive = Drive::new(spec.reader, spec.seed, load(&kept));
+    let (begun, mut told, mut findings) = (Instant::now(), Instant::now(), Vec::new());
+    let end = Duration::from_secs(spec.seconds);
+    while begun.elapsed() < end {
+        let input = drive.next_input();
+        fs::write(&current, &input).map_err(unwritable)?;
+        watched.store(drive.cases + 1, Ordering::Relaxed);
+        let (new, fault) = drive.run(&input);
+        if new {
+            save(&kept, &input).map_err(unwritable)?;
+        }
+        if let Some(fault) = fault {
+            tell(name, &fault, &input, &found, &mut findings).map_err(unwritable)?;
+        }
+        if told.elapsed() > TELL {
+            told = Instant::now();
+            progress(name, &drive, begun, findings.len());
+        }
+    }
+    progress(name, &drive, begun, findings.len());
+    let _ = fs::remove_file(&current);
+    Ok(findings.len())
+}
+
+fn progress(name: &str, drive: &Drive, begun: Instant, findings: usize) {
+    let seconds = begun.elapsed().as_secs_f64();
+    let (cases, rate) = (drive.cases, drive.cases as f64 / seconds);
+    let (kept, reached) = (drive.corpus().len(), drive.reached());
+    println!(
+        "{name}: {cases} cases in {seconds:.0} s, {rate:.0} a second; {reached} places reached, {kept} inputs kept, {findings} findings"
+    );
+}
+
+/// Says what was found and keeps the input; of one kind a few will do.
+fn tell(name: &str, fault: &Fault, input: &[u8], folder: &Path, findings: &mut Vec<String>) -> std::io::Result<()> {
+    let kind = match fault {
+        Fault::Panicked(words) => format!("panicked: {words}"),
+        Fault::Slow(_) => format!("took more than {} s", PATIENCE.as_secs()),
+        Fault::Greedy(_) => "held too much memory".to_owned(),
+    };
+    findings.push(kind.clone());
+    if findings.iter().filter(|earlier| **earlier == kind).count() <= ALIKE {
+        let path = save(folder, input)?;
+        println!("{name}: {kind} ({fault:?}): {} bytes in {}", input.len(), path.display());
+    }
+    Ok(())
+}
+
+/// Ends the process over an input that does not come to an end.
+fn watch(name: &'static str, cases: Arc<AtomicU64>, current: PathBuf) {
+    thread::spawn(move || {
+        let mut last = (0, Instant::now());
+        loop {
+            thread::sleep(Duration::from_millis(500));
+            let now = cases.load(Ordering::Relaxed);
+            if now != last.0 {
+                last = (now, Instant::now());
+            } else if now > 0 && last.1.elapsed() > LIMIT {
+                println!("{name}: an input takes more than {} s: {}", LIMIT.as_secs(), current.display());
+                std::process::exit(1);
+            }
+        }
+    });
+}
