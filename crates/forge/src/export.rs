@@ -56,14 +56,7 @@ pub struct ExportOptions {
 
 impl Default for ExportOptions {
     fn default() -> ExportOptions {
-        ExportOptions {
-            imgsz: None,
-            batch: 1,
-            dynamic: false,
-            half: false,
-            opset: 17,
-            end2end: EndToEnd::Auto,
-        }
+        ExportOptions { imgsz: None, batch: 1, dynamic: false, half: false, opset: 17, end2end: EndToEnd::Auto }
     }
 }
 
@@ -175,7 +168,12 @@ fn halve(_file: ModelProto) -> Result<ModelProto, ForgeError> {
 fn check(options: &ExportOptions) -> Result<(), ForgeError> {
     let wrong = |reason: String| Err(ForgeError::Model(reason));
     if !OPSETS.contains(&options.opset) {
-        return wrong(format!("operator set {} is not supported; {} to {} are", options.opset, OPSETS.start(), OPSETS.end()));
+        return wrong(format!(
+            "operator set {} is not supported; {} to {} are",
+            options.opset,
+            OPSETS.start(),
+            OPSETS.end()
+        ));
     }
     if !(1..=BATCH).contains(&options.batch) {
         return wrong(format!("a batch of {} is not supported; 1 to {BATCH} are", options.batch));
@@ -200,7 +198,9 @@ fn bounded(checkpoint: &Checkpoint) -> Result<(), ForgeError> {
         )));
     }
     match elements.saturating_mul(4) > LARGEST {
-        true => Err(ForgeError::Unsupported(format!("it has {elements} weights, and an ONNX file holds 2 GiB at most"))),
+        true => {
+            Err(ForgeError::Unsupported(format!("it has {elements} weights, and an ONNX file holds 2 GiB at most")))
+        }
         false => Ok(()),
     }
 }
@@ -215,7 +215,10 @@ fn image_size(checkpoint: &Checkpoint, asked: Option<[u32; 2]>) -> Result<[u32; 
     let largest = checkpoint.strides.iter().copied().fold(0.0, f32::max);
     let whole = (1.0..=1024.0).contains(&largest) && largest.fract() == 0.0;
     if !whole {
-        return Err(ForgeError::Model(format!("its strides are {:?}, and whole numbers were expected", checkpoint.strides)));
+        return Err(ForgeError::Model(format!(
+            "its strides are {:?}, and whole numbers were expected",
+            checkpoint.strides
+        )));
     }
     let stride = largest as u32;
     if size.iter().all(|side| (1..=SIDE).contains(side) && side % stride == 0) {
@@ -248,7 +251,9 @@ fn balance(walk: &Walk<'_>, root: &Place<'_>, layers: &Place<'_>) -> Result<(), 
     let beside = root.module.children.iter().find(|(name, child)| name != "model" && child.is_some());
     match (beside, root.module.parameters.is_empty()) {
         (None, true) => Ok(()),
-        (Some((name, _)), _) => Err(root.fault(format!("it has a `{}` beside its layers", prony_model::pt::plain(name)))),
+        (Some((name, _)), _) => {
+            Err(root.fault(format!("it has a `{}` beside its layers", prony_model::pt::plain(name))))
+        }
         (None, false) => Err(root.fault("it has weights beside its layers")),
     }
 }
@@ -273,7 +278,7 @@ fn names(checkpoint: &Checkpoint, classes: usize) -> (BTreeMap<i64, String>, Vec
 /// What a dynamic graph that picks the best boxes cannot do.
 fn limits(options: &ExportOptions, end2end: bool, output: &Value) -> Option<String> {
     let boxes = output.dims.get(1).filter(|_| options.dynamic && end2end)?;
-    Some(format!("every image must have at least {boxes} places: 128x128 has 336 with strides of 8, 16 and 32"))
+    Some(format!("every image must have at least {boxes} places, the cells of all levels together"))
 }
 
 fn input_axes(image: &Value, dynamic: bool) -> Vec<Axis> {

@@ -68,7 +68,8 @@ impl Kernel {
     /// channels differ.
     pub(super) fn beside(mut self, other: &Kernel) -> Option<Kernel> {
         let ([out, inner, height, width], [o, i, h, w]) = (self.shape, other.shape);
-        let margin = |outer: usize, inner: usize| outer.checked_sub(inner).filter(|gap| gap % 2 == 0).map(|gap| gap / 2);
+        let margin =
+            |outer: usize, inner: usize| outer.checked_sub(inner).filter(|gap| gap % 2 == 0).map(|gap| gap / 2);
         let (top, left) = (margin(height, h)?, margin(width, w)?);
         if (out, inner) != (o, i) {
             return None;

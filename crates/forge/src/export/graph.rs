@@ -4,7 +4,6 @@
 
 mod op;
 
-
 use std::collections::HashMap;
 
 use prony_model::onnx::{AttributeProto, NodeProto, TensorProto, dtype};

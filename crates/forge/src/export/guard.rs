@@ -108,7 +108,10 @@ pub(super) fn known(attributes: Attributes<'_>, place: &Place<'_>) -> Result<(),
 }
 
 fn changed(place: &Place<'_>, name: &str) -> ForgeError {
-    place.fault(format!("it has a `{}`, which this class is not known to have: it may compute something else", plain(name)))
+    place.fault(format!(
+        "it has a `{}`, which this class is not known to have: it may compute something else",
+        plain(name)
+    ))
 }
 
 /// `forward` is replaced where a model was fused, by the one that skips the norm; by anything else it is another module.
@@ -156,7 +159,9 @@ impl Ledger {
             let times = self.used.get(&format!("{}.{name}", place.path)).copied().unwrap_or_default();
             if counts && times != 1 {
                 let name = plain(name);
-                return Err(place.fault(format!("its `{name}` was used {times} times: the class may have been changed")));
+                return Err(
+                    place.fault(format!("its `{name}` was used {times} times: the class may have been changed"))
+                );
             }
         }
         let children = place.module.children.iter().filter(|(_, child)| child.is_some());

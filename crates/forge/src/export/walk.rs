@@ -67,11 +67,7 @@ impl<'a> Walk<'a> {
 
     /// Every layer in turn, each with what the layers that it names gave. The last one is the head: it gets its pictures
     /// and gives none.
-    pub(super) fn layers(
-        &mut self,
-        model: &Place<'a>,
-        image: Value,
-    ) -> Result<(Place<'a>, Vec<Value>), ForgeError> {
+    pub(super) fn layers(&mut self, model: &Place<'a>, image: Value) -> Result<(Place<'a>, Vec<Value>), ForgeError> {
         let mut given: Vec<Given> = Vec::new();
         let mut layers = model.members()?;
         let head = layers.pop().ok_or_else(|| model.fault("it has no layers"))?;
@@ -84,17 +80,12 @@ impl<'a> Walk<'a> {
             Given::One(value) => Ok(value),
             Given::Several(_) => Err(head.fault("it is given what is no picture")),
         });
-        Ok((head, pictures.collect::<Result<_, _>>()?))
+        let pictures = pictures.collect::<Result<_, _>>()?;
+        Ok((head, pictures))
     }
 
     /// What a layer is given: `f` names the layers, from the start or backwards from here.
-    fn sources(
-        &self,
-        layer: &Place<'a>,
-        at: usize,
-        given: &[Given],
-        image: &Value,
-    ) -> Result<Vec<Given>, ForgeError> {
+    fn sources(&self, layer: &Place<'a>, at: usize, given: &[Given], image: &Value) -> Result<Vec<Given>, ForgeError> {
         let pickle = &self.checkpoint.pickle;
         let from = layer.module.attribute("f").ok_or_else(|| layer.fault("it has no `f`"))?;
         let from = pickle.int(from).map(|from| vec![from]).or_else(|| pickle.ints(from));

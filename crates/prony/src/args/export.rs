@@ -81,5 +81,7 @@ impl From<EndToEndChoice> for EndToEnd {
 
 fn opset(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| OPSETS.contains(number));
-    number.ok_or_else(|| format!("`{text}` is no operator set that can be written; {} to {} are", OPSETS.start(), OPSETS.end()))
+    number.ok_or_else(|| {
+        format!("`{text}` is no operator set that can be written; {} to {} are", OPSETS.start(), OPSETS.end())
+    })
 }

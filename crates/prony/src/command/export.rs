@@ -30,7 +30,13 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let made = with_sign_of_life("writing the graph", || prony_forge::export::export(&checkpoint, &options))
         .with_context(|| format!("cannot export {}", args.model.display()))?;
     with_sign_of_life("writing the file", || write_atomic(&target, &made.bytes))?;
-    let summary = Summary { args, target: &target, checkpoint: &checkpoint, made: &made, seconds: started.elapsed().as_secs_f64() };
+    let summary = Summary {
+        args,
+        target: &target,
+        checkpoint: &checkpoint,
+        made: &made,
+        seconds: started.elapsed().as_secs_f64(),
+    };
     let text = match args.json {
         true => serde_json::to_string_pretty(&summary.json())? + "\n",
         false => summary.text(),

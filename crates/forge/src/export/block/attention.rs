@@ -96,7 +96,7 @@ fn picture(walk: &mut Walk<'_>, place: &Place<'_>, y: &Value, channels: usize, l
         return graph.reshape(&place.scope, y, &shape);
     }
     let dims = [like.dims[0], channels, height, width];
-    if y.dims.iter().product::<usize>() != dims.iter().product() {
+    if y.dims.iter().product::<usize>() != dims.iter().product::<usize>() {
         return Err(place.fault(format!("a shape of {:?} does not become {dims:?}", y.dims)));
     }
     let sides = sides(walk, place, like)?;

@@ -62,7 +62,8 @@ fn beside(place: &Place<'_>, wide: &mut Stored, narrow: &Stored) -> Result<(), F
         && centred(&wide.window) == centred(&narrow.window)
         && [wide.window.dilation, narrow.window.dilation] == [[1; 2]; 2]
         && wide.groups == narrow.groups;
-    let kernel = alike.then(|| std::mem::replace(&mut wide.kernel, Kernel { shape: [0; 4], weight: vec![], bias: vec![] }));
+    let kernel =
+        alike.then(|| std::mem::replace(&mut wide.kernel, Kernel { shape: [0; 4], weight: vec![], bias: vec![] }));
     let kernel = kernel.and_then(|kernel| kernel.beside(&narrow.kernel));
     wide.kernel = kernel.ok_or_else(|| place.fault("its branches do not fit each other"))?;
     Ok(())
@@ -70,10 +71,7 @@ fn beside(place: &Place<'_>, wide: &mut Stored, narrow: &Stored) -> Result<(), F
 
 /// The one convolution, under the name that it gets where Ultralytics fuses it.
 fn written<'a>(walk: &mut Walk<'a>, place: &Place<'a>, stored: &Stored, x: &Value) -> Made {
-    let named = Place {
-        module: place.module,
-        path: format!("{}.conv", place.path),
-        scope: format!("{}/conv", place.scope),
-    };
+    let named =
+        Place { module: place.module, path: format!("{}.conv", place.path), scope: format!("{}/conv", place.scope) };
     conv::write(walk, &named, stored, x)
 }

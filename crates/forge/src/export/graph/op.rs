@@ -156,8 +156,12 @@ impl Graph {
         if x.dims.get(axis) != Some(&whole) || sizes.contains(&0) {
             return Err(fault(scope, format!("it splits {:?} into parts of {sizes:?}", x.dims)));
         }
-        let parts = |size: &usize| x.dims.iter().enumerate().map(|(at, dim)| if at == axis { *size } else { *dim });
-        let outputs = sizes.iter().map(|size| parts(size).collect()).collect();
+        let part = |&size: &usize| {
+            let mut dims = x.dims.clone();
+            dims[axis] = size;
+            dims
+        };
+        let outputs = sizes.iter().map(part).collect();
         let sizes = self.ints(scope, &signed(sizes));
         Ok(self.node(scope, "Split", &[&x.name, &sizes], vec![AttributeProto::int("axis", axis as i64)], outputs))
     }

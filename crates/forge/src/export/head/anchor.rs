@@ -30,7 +30,9 @@ pub(super) fn find(
         let fits = |(cells, pixels): (usize, usize)| cells as f32 * stride == pixels as f32;
         let sides = [2, 3].map(|axis| (level.dims[axis], image.dims[axis]));
         if !sides.into_iter().all(fits) {
-            return Err(head.fault(format!("a level of {:?} cells is said to have a stride of {stride}", &level.dims[2..])));
+            return Err(
+                head.fault(format!("a level of {:?} cells is said to have a stride of {stride}", &level.dims[2..]))
+            );
         }
     }
     match walk.dynamic {
@@ -57,12 +59,7 @@ fn constant(walk: &mut Walk<'_>, head: &Place<'_>, levels: &[Value], strides: &[
 }
 
 /// The same numbers from the sizes of the levels. Rows and columns are spread over the cells by adding zeros.
-fn computed(
-    walk: &mut Walk<'_>,
-    head: &Place<'_>,
-    levels: &[Value],
-    strides: &[f32],
-) -> Result<Anchors, ForgeError> {
+fn computed(walk: &mut Walk<'_>, head: &Place<'_>, levels: &[Value], strides: &[f32]) -> Result<Anchors, ForgeError> {
     let scope = head.scope.as_str();
     let zero = walk.graph.floats(scope, &[], &[0.0]);
     let (mut centres, mut pixels) = (Vec::new(), Vec::new());
@@ -88,19 +85,12 @@ fn computed(
 }
 
 /// 0.5, 1.5 and so on for as many cells as a level has along an axis, in this shape.
-fn middles(
-    walk: &mut Walk<'_>,
-    scope: &str,
-    level: &Value,
-    axis: usize,
-    shape: [i64; 2],
-) -> Result<Value, ForgeError> {
+fn middles(walk: &mut Walk<'_>, scope: &str, level: &Value, axis: usize, shape: [i64; 2]) -> Result<Value, ForgeError> {
     let graph = &mut walk.graph;
     let cells = level.dims[axis];
     let sizes = graph.one(scope, "Shape", &[&level.name], vec![], &[4]);
     let [which, from, step] = [axis as i64, 0, 1].map(|number| graph.int(scope, number));
-    let count =
-        graph.one(scope, "Gather", &[&sizes.name, &which], vec![AttributeProto::int("axis", 0)], &[]);
+    let count = graph.one(scope, "Gather", &[&sizes.name, &which], vec![AttributeProto::int("axis", 0)], &[]);
     let numbers = graph.one(scope, "Range", &[&from, &count.name, &step], vec![], &[cells]);
     let float = vec![AttributeProto::int("to", dtype::FLOAT.into())];
     let numbers = graph.each(scope, "Cast", &numbers, float);

@@ -12,12 +12,7 @@ use crate::ForgeError;
 pub(in crate::export) const MOST: usize = 300;
 
 /// `[batch, boxes, 6]`: two corners, score and class, the highest score first.
-pub(super) fn best(
-    walk: &mut Walk<'_>,
-    head: &Place<'_>,
-    boxes: &Value,
-    scores: &Value,
-) -> Result<Value, ForgeError> {
+pub(super) fn best(walk: &mut Walk<'_>, head: &Place<'_>, boxes: &Value, scores: &Value) -> Result<Value, ForgeError> {
     let scope = head.scope.as_str();
     let [batch, classes, places] = scores.dims[..] else { return Err(head.fault("its scores are no table")) };
     let most = MOST.min(places);
@@ -64,13 +59,7 @@ fn top(walk: &mut Walk<'_>, scope: &str, x: &Value, most: usize) -> Result<[Valu
 }
 
 /// Rows of a table of this width by their numbers.
-fn pick(
-    walk: &mut Walk<'_>,
-    scope: &str,
-    table: &Value,
-    at: &Value,
-    width: usize,
-) -> Result<Value, ForgeError> {
+fn pick(walk: &mut Walk<'_>, scope: &str, table: &Value, at: &Value, width: usize) -> Result<Value, ForgeError> {
     let column = column(walk, scope, at);
     let graph = &mut walk.graph;
     let dims = [at.dims[0], at.dims[1], width];
