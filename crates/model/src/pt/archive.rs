@@ -104,6 +104,12 @@ impl Archive {
         &self.root
     }
 
+    /// Bytes of the file.
+    #[expect(clippy::len_without_is_empty, reason = "an archive is never empty: it has a pickle")]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// How many members it has.
     pub fn members(&self) -> usize {
         self.members.len()

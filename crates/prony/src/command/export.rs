@@ -1,9 +1,133 @@
-//! `prony export`.
+//! `prony export`: a checkpoint as ONNX, without Python.
 
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use prony_forge::export::{Axis, ExportOptions, Exported};
+use prony_model::pt::{Checkpoint, plain};
+use prony_model::sha256_hex;
+use prony_store::write_atomic;
 use prony_types::ExitCode;
+use serde_json::{Value, json};
 
 use crate::args::ExportArgs;
+use crate::command::with_sign_of_life;
 
 pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("{}: not there yet", args.model)
+    let started = Instant::now();
+    let target = target(args)?;
+    let checkpoint = with_sign_of_life("reading the checkpoint", || Checkpoint::open(&args.model))?;
+    let options = ExportOptions {
+        imgsz: args.imgsz.map(|size| size.0),
+        batch: args.batch,
+        dynamic: args.dynamic,
+        half: args.half,
+        opset: args.opset,
+        end2end: args.end2end.into(),
+    };
+    let made = with_sign_of_life("writing the graph", || prony_forge::export::export(&checkpoint, &options))
+        .with_context(|| format!("cannot export {}", args.model.display()))?;
+    with_sign_of_life("writing the file", || write_atomic(&target, &made.bytes))?;
+    let summary = Summary {
+        args,
+        target: &target,
+        checkpoint: &checkpoint,
+        made: &made,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&summary.json())? + "\n",
+        false => summary.text(),
+    };
+    // A reader that has seen enough is no error.
+    let _ = io::stdout().lock().write_all(text.as_bytes());
+    Ok(ExitCode::Ok)
+}
+
+/// Where the file goes. Nothing is replaced unasked, and never the checkpoint itself.
+fn target(args: &ExportArgs) -> anyhow::Result<PathBuf> {
+    let target = args.output.clone().unwrap_or_else(|| args.model.with_extension("onnx"));
+    let same = match (target.canonicalize(), args.model.canonicalize()) {
+        (Ok(target), Ok(model)) => target == model,
+        _ => target == args.model,
+    };
+    ensure!(!same, "{} is the checkpoint itself; name another file with -o", target.display());
+    ensure!(!target.is_dir(), "{} is a folder; name a file in it with -o", target.display());
+    let there = target.symlink_metadata().is_ok();
+    ensure!(args.force || !there, "{} exists; give --force to replace it, or another file with -o", target.display());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let missing = folder.filter(|folder| !folder.is_dir());
+    ensure!(missing.is_none(), "{} is no folder; make it first", missing.unwrap_or(Path::new("")).display());
+    Ok(target)
+}
+
+/// What is said afterwards.
+struct Summary<'a> {
+    args: &'a ExportArgs,
+    target: &'a Path,
+    checkpoint: &'a Checkpoint,
+    made: &'a Exported,
+    seconds: f64,
+}
+
+impl Summary<'_> {
+    fn json(&self) -> Value {
+        let Summary { args, made, .. } = self;
+        let tensor = |(name, axes): &(String, Vec<Axis>)| json!({ "name": name, "dims": axes });
+        json!({
+            "model": args.model,
+            "ultralytics": self.checkpoint.version,
+            "output_file": self.target,
+            "bytes": made.bytes.len(),
+            "sha256": sha256_hex(&made.bytes),
+            "input": tensor(&made.input),
+            "output": tensor(&made.output),
+            "imgsz": made.imgsz,
+            "batch": args.batch,
+            "dynamic": args.dynamic,
+            "half": args.half,
+            "opset": args.opset,
+            "end2end": made.end2end,
+            "classes": made.names.len(),
+            "nodes": made.nodes,
+            "parameters": made.parameters,
+            "gflops": made.flops as f64 / 1e9,
+            "seconds": self.seconds,
+            "notes": made.notes,
+        })
+    }
+
+    fn text(&self) -> String {
+        let Summary { made, .. } = self;
+        let mut text = format!("{}\n", self.target.display());
+        let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<12}  {value}\n"));
+        let megabytes = made.bytes.len() as f64 / 1e6;
+        line("size", format!("{megabytes:.1} MB, {} nodes, operator set {}", made.nodes, self.args.opset));
+        line("input", tensor(&made.input));
+        line("output", tensor(&made.output));
+        let head = match made.end2end {
+            true => "end-to-end: each object once, nothing to suppress (--end2end no for many boxes)",
+            false => "one-to-many: boxes are to be suppressed afterwards",
+        };
+        line("head", head.to_owned());
+        const NAMES: usize = 5;
+        let some: Vec<String> = made.names.values().take(NAMES).map(|name| plain(name)).collect();
+        let more = if made.names.len() > NAMES { ", ..." } else { "" };
+        line("classes", format!("{}: {}{more}", made.names.len(), some.join(", ")));
+        let (millions, billions) = (made.parameters as f64 / 1e6, made.flops as f64 / 1e9);
+        line("parameters", format!("{millions:.2} million, {billions:.1} GFLOPs an image"));
+        line("took", format!("{:.2} s", self.seconds));
+        made.notes.iter().for_each(|note| line("note", note.clone()));
+        text
+    }
+}
+
+fn tensor((name, axes): &(String, Vec<Axis>)) -> String {
+    let axis = |axis: &Axis| match axis {
+        Axis::Fixed(length) => length.to_string(),
+        Axis::Named(name) => name.clone(),
+    };
+    format!("{name} [{}]", axes.iter().map(axis).collect::<Vec<_>>().join(", "))
 }
