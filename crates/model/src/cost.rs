@@ -169,7 +169,9 @@ impl<'a> Place<'a> {
         let flops = of_node.flops.unwrap_or(0);
         // What works element by element can be done while the result of a product is at hand.
         let layer = match (kind, self.least_moved(quantised == Some(true))) {
-            (Kind::Product, Some((weight_bytes, activation_bytes))) => LayerCost { flops, weight_bytes, activation_bytes },
+            (Kind::Product, Some((weight_bytes, activation_bytes))) => {
+                LayerCost { flops, weight_bytes, activation_bytes }
+            }
             _ => LayerCost { flops, ..LayerCost::default() },
         };
         (of_node, layer)

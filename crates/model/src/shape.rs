@@ -134,7 +134,9 @@ impl<'a> Shapes<'a> {
         let mut complete = true;
         for (at, name) in proto.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             let fixed = || declared.get(name.as_str()).and_then(|value| all_fixed(value));
-            let Some(shape) = shapes.get(at).cloned().flatten().or_else(fixed) else {
+            let shape = shapes.get(at).cloned().flatten().or_else(fixed);
+            // More elements than there are numbers: nonsense, whatever the rule says.
+            let Some(shape) = shape.filter(|shape| count(shape).is_some()) else {
                 complete = false;
                 continue;
             };

@@ -25,17 +25,59 @@ pub(super) fn kind(place: &Place<'_>) -> Option<Kind> {
     Some(match op {
         "Conv" | "ConvInteger" | "QLinearConv" | "ConvTranspose" | "FusedConv" | "MatMul" | "MatMulInteger"
         | "QLinearMatMul" | "FusedMatMul" | "Gemm" | "QGemm" | "Einsum" => Kind::Product,
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity" | "Dropout" | "Shape" | "Size" | "Constant" => Kind::View,
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity" | "Dropout" | "Shape" | "Size" | "Constant" => {
+            Kind::View
+        }
         "Transpose" | "Concat" | "QLinearConcat" | "Split" | "Slice" | "Gather" | "GatherElements" | "GatherND"
         | "Expand" | "Tile" | "Pad" | "DepthToSpace" | "SpaceToDepth" | "Cast" | "CastLike" | "Where" | "Scatter"
         | "ScatterElements" | "ScatterND" | "ConstantOfShape" | "Range" | "OneHot" | "Trilu" | "EyeLike" => Kind::Move,
-        "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "And" | "Or" | "Xor" | "Equal" | "Less" | "LessOrEqual"
-        | "Greater" | "GreaterOrEqual" | "BitShift" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "Max" | "Min" | "Sum"
-        | "Mean" | "MaxPool" | "AveragePool" | "LpPool" | "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool"
-        | "ArgMax" | "ArgMin" | "TopK" | "LayerNormalization" | "BatchNormalization" | "DynamicQuantizeLinear"
-        | "Resize" | "Upsample" | "GridSample" | "QLinearAdd" | "QLinearMul" | "QLinearAveragePool"
-        | "QLinearGlobalAveragePool" | "QLinearSigmoid" | "QLinearLeakyRelu" | "QLinearSoftmax" | "FastGelu"
-        | "QuickGelu" | "BiasGelu" => Kind::Arithmetic,
+        "Add"
+        | "Sub"
+        | "Mul"
+        | "Div"
+        | "Pow"
+        | "Mod"
+        | "And"
+        | "Or"
+        | "Xor"
+        | "Equal"
+        | "Less"
+        | "LessOrEqual"
+        | "Greater"
+        | "GreaterOrEqual"
+        | "BitShift"
+        | "BitwiseAnd"
+        | "BitwiseOr"
+        | "BitwiseXor"
+        | "Max"
+        | "Min"
+        | "Sum"
+        | "Mean"
+        | "MaxPool"
+        | "AveragePool"
+        | "LpPool"
+        | "GlobalAveragePool"
+        | "GlobalMaxPool"
+        | "GlobalLpPool"
+        | "ArgMax"
+        | "ArgMin"
+        | "TopK"
+        | "LayerNormalization"
+        | "BatchNormalization"
+        | "DynamicQuantizeLinear"
+        | "Resize"
+        | "Upsample"
+        | "GridSample"
+        | "QLinearAdd"
+        | "QLinearMul"
+        | "QLinearAveragePool"
+        | "QLinearGlobalAveragePool"
+        | "QLinearSigmoid"
+        | "QLinearLeakyRelu"
+        | "QLinearSoftmax"
+        | "FastGelu"
+        | "QuickGelu"
+        | "BiasGelu" => Kind::Arithmetic,
         _ if op.starts_with("Reduce") || keeps_shape(op) => Kind::Arithmetic,
         _ => return None,
     })

@@ -35,7 +35,9 @@ pub(super) fn transpose(node: &Node<'_>) -> Option<Shape> {
     let input = node.shape(0)?;
     match node.ints("perm") {
         None => Some(input.iter().rev().copied().collect()),
-        Some(order) if order.len() == input.len() => order.iter().map(|&at| Some(input[axis(at, input.len())?])).collect(),
+        Some(order) if order.len() == input.len() => {
+            order.iter().map(|&at| Some(input[axis(at, input.len())?])).collect()
+        }
         Some(_) => None,
     }
 }
@@ -82,7 +84,8 @@ pub(super) fn concat(node: &Node<'_>, inputs: impl Iterator<Item = usize>) -> Op
             continue;
         };
         let along = axis(node.int("axis").unwrap_or(1), shape.len())?;
-        let others = |of: &[u64]| of.iter().enumerate().filter(|(at, _)| *at != along).map(|(_, &n)| n).collect::<Vec<_>>();
+        let others =
+            |of: &[u64]| of.iter().enumerate().filter(|(at, _)| *at != along).map(|(_, &n)| n).collect::<Vec<_>>();
         if shape.len() != next.len() || others(shape) != others(next) {
             return None;
         }

@@ -122,14 +122,16 @@ fn first(node: &Node<'_>, op: &str, shape: &[u64]) -> Option<Content> {
         "Gather" if node.shape(0)?.len() == 1 => {
             let (data, places) = (input()?, node.ints_of(1)?);
             let length = data.len() as i64;
-            let place = |&at: &i64| usize::try_from(if at < 0 { at.saturating_add(length) } else { at }).unwrap_or(usize::MAX);
+            let place =
+                |&at: &i64| usize::try_from(if at < 0 { at.saturating_add(length) } else { at }).unwrap_or(usize::MAX);
             data.at(places.iter().map(place))
         }
         "Cast" => cast(input()?, node.int("to")?),
         "Range" => ranged(node, shape),
         "Where" => {
             let flags = stretch(node.content(0)?, node.shape(0)?, shape)?;
-            let (yes, no) = (stretch(node.content(1)?, node.shape(1)?, shape)?, stretch(node.content(2)?, node.shape(2)?, shape)?);
+            let (yes, no) =
+                (stretch(node.content(1)?, node.shape(1)?, shape)?, stretch(node.content(2)?, node.shape(2)?, shape)?);
             match (flags, yes, no) {
                 (Ints(flags), Ints(yes), Ints(no)) => Some(Ints(choose(&flags, &yes, &no))),
                 (Ints(flags), Floats(yes), Floats(no)) => Some(Floats(choose(&flags, &yes, &no))),
@@ -168,7 +170,9 @@ fn stretch(content: &Content, from: &[u64], to: &[u64]) -> Option<Content> {
     match content.len() {
         1 => content.at(std::iter::repeat_n(0, length)),
         // One axis of ones in front of it changes nothing; a stretch in the middle is not followed.
-        n if n == length && from.iter().filter(|&&n| n != 1).eq(to.iter().filter(|&&n| n != 1)) => Some(content.clone()),
+        n if n == length && from.iter().filter(|&&n| n != 1).eq(to.iter().filter(|&&n| n != 1)) => {
+            Some(content.clone())
+        }
         _ => None,
     }
 }
@@ -203,7 +207,9 @@ fn cast(content: Content, to: i64) -> Option<Content> {
         (Ints(elements), dtype::BOOL) => Some(Ints(elements.into_iter().map(|n| i64::from(n != 0)).collect())),
         (content @ Ints(_), dtype::INT64 | dtype::INT32) => Some(content),
         (content @ Floats(_), dtype::FLOAT | dtype::DOUBLE) => Some(content),
-        (Ints(elements), dtype::FLOAT | dtype::DOUBLE) => Some(Floats(elements.into_iter().map(|n| n as f64).collect())),
+        (Ints(elements), dtype::FLOAT | dtype::DOUBLE) => {
+            Some(Floats(elements.into_iter().map(|n| n as f64).collect()))
+        }
         (Floats(elements), dtype::INT64 | dtype::INT32) => Some(Ints(elements.into_iter().map(|x| x as i64).collect())),
         _ => None,
     }

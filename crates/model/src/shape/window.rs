@@ -38,7 +38,8 @@ fn windows(node: &Node<'_>, kernel: &[u64]) -> Option<Vec<Window>> {
         None | Some([]) => Some(vec![default; length]),
         Some(values) => (values.len() == length).then(|| values.to_vec()),
     };
-    let (strides, dilations, pads) = (list("strides", 1, rank)?, list("dilations", 1, rank)?, list("pads", 0, 2 * rank)?);
+    let (strides, dilations, pads) =
+        (list("strides", 1, rank)?, list("dilations", 1, rank)?, list("pads", 0, 2 * rank)?);
     let window = |at: usize| {
         let (stride, dilation) = (strides[at], dilations[at]);
         (stride > 0 && dilation > 0 && kernel[at] > 0).then(|| Window {
