@@ -46,10 +46,12 @@ pub struct PeakRecord {
     pub precision: Precision,
     /// Operations a second; a multiply-add counts 2.
     pub flops_per_s: f64,
-    /// Bytes a second from memory.
-    pub bytes_per_s: f64,
-    /// The last-level cache: what fits need not come from memory.
-    pub cache_bytes: u64,
+    /// Bytes a second from memory; absent where it cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<f64>,
+    /// The last-level cache: what fits need not come from memory. Absent where it cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<u64>,
     /// CPU threads that it was measured with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
@@ -62,8 +64,11 @@ pub struct PeakRecord {
 
 impl fmt::Display for PeakRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (gflops, gb) = (self.flops_per_s / 1e9, self.bytes_per_s / 1e9);
-        write!(f, "{} {}: {gflops:.0} GFLOP/s, {gb:.1} GB/s, {}", self.device, self.precision, self.origin.name())?;
+        write!(f, "{} {}: {:.0} GFLOP/s", self.device, self.precision, self.flops_per_s / 1e9)?;
+        if let Some(bandwidth) = self.bytes_per_s {
+            write!(f, ", {:.1} GB/s", bandwidth / 1e9)?;
+        }
+        write!(f, ", {}", self.origin.name())?;
         if !self.how.is_empty() {
             write!(f, " ({})", self.how)?;
         }
