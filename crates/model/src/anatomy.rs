@@ -2,12 +2,15 @@
 //! model, wherever its ONNX comes from.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use prony_types::{DType, Dim, TensorInfo};
+use prony_types::{DType, Dim, SceneKind, TensorInfo};
 use prost::Message as _;
 use prost::bytes::Bytes;
 
+use crate::builtin::builtin;
 use crate::cost::{Cost, type_name};
+use crate::engine::map_file;
 use crate::info;
 use crate::onnx::{Elements, GraphProto, ModelProto, dtype};
 use crate::shape::{self, Shape, Sizes};
@@ -51,6 +54,17 @@ pub struct Anatomy {
 }
 
 impl Anatomy {
+    /// Takes a file on disk apart; its weights are not read.
+    pub fn read(path: &Path, sizes: &Sizes) -> Result<Anatomy, String> {
+        let bytes = map_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Anatomy::of(&bytes, sizes)
+    }
+
+    /// Takes one of the detectors inside the binary apart.
+    pub fn builtin(kind: SceneKind, sizes: &Sizes) -> Result<Anatomy, String> {
+        Anatomy::of(&Bytes::from_static(builtin(kind)), sizes)
+    }
+
     /// Takes a file apart. The error says why it is no ONNX model.
     pub fn of(bytes: &Bytes, sizes: &Sizes) -> Result<Anatomy, String> {
         let unreadable = || info::look(bytes).unwrap_or("its bytes are not ONNX, or it was cut short").to_owned();

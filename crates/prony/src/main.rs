@@ -9,6 +9,7 @@ mod gate_options;
 mod machine;
 mod options;
 mod resolve;
+mod roofline;
 mod run;
 mod runtime;
 mod system;
