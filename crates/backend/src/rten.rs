@@ -29,6 +29,12 @@ impl Backend for Rten {
 
     fn supports(&self, precision: Precision, model: &ModelInfo, _: &ProviderSpec) -> Result<(), String> {
         as_it_is(NAME, precision, model)?;
+        if model.operators.iter().any(|op| op == "NonMaxSuppression") {
+            // rten 0.27 divides by the enclosing box instead of the union there: boxes would be silently wrong.
+            return Err(
+                "the model contains NonMaxSuppression, which rten computes wrongly; export it without NMS".into()
+            );
+        }
         match precision_of(model) {
             narrow @ (Precision::Fp16 | Precision::Bf16 | Precision::Fp8 | Precision::Nvfp4) => {
                 Err(format!("rten executes fp32 and int8 files; {narrow} needs ort-cpu or a GPU"))
@@ -42,13 +48,6 @@ impl Backend for Rten {
         self.supports(spec.precision, &spec.model.info, &spec.provider).map_err(unsupported)?;
         if spec.device > 0 {
             return Err(unsupported(format!("there is no device {}; the CPU is device 0", spec.device)));
-        }
-        let info = &spec.model.info;
-        if info.operators.iter().any(|op| op == "NonMaxSuppression") {
-            // rten 0.27 divides by the enclosing box instead of the union there: boxes would be silently wrong.
-            return Err(unsupported(
-                "the model contains NonMaxSuppression, which rten computes wrongly; export it without NMS".into(),
-            ));
         }
         let inputs = decide_inputs(spec)?.into_iter().map(narrowed).collect::<Result<Vec<_>, _>>()?;
         let session = RtenSession::new(spec, inputs)?;

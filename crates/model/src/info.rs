@@ -20,9 +20,7 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
     if graph.node.is_empty() || graph.output.is_empty() {
         return Err("its graph has no nodes or no outputs".into());
     }
-    let weights: HashSet<&str> = graph.initializer.iter().map(|t| t.name.as_str()).collect();
-    let inputs: Vec<TensorInfo> =
-        graph.input.iter().filter(|input| !weights.contains(input.name.as_str())).map(tensor).collect();
+    let inputs = inputs(graph);
     if inputs.is_empty() {
         return Err("its graph has no inputs".into());
     }
@@ -41,6 +39,12 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
         weights,
         parameters,
     })
+}
+
+/// What a caller must feed; older files list weights among the inputs too.
+pub(crate) fn inputs(graph: &GraphProto) -> Vec<TensorInfo> {
+    let weights: HashSet<&str> = graph.initializer.iter().map(|t| t.name.as_str()).collect();
+    graph.input.iter().filter(|input| !weights.contains(input.name.as_str())).map(tensor).collect()
 }
 
 /// A few words on what the bytes look like instead.

@@ -2,8 +2,11 @@
 
 pub mod onnx;
 pub mod pt;
+pub mod shape;
 
+mod anatomy;
 mod builtin;
+mod cost;
 mod engine;
 mod file;
 mod graph;
@@ -13,7 +16,9 @@ mod quantisation;
 mod sidecar;
 mod tail;
 
+pub use anatomy::{Anatomy, OutputShape};
 pub use builtin::builtin;
+pub use cost::{Cost, Coverage, NodeCost, OperatorCost};
 pub use engine::{EngineFile, PlanHeader, PlanVersion, map_file, sha256_file};
 pub use file::{ModelError, ModelFile, sha256_hex};
 pub use graph::{Tap, common_taps};

@@ -50,6 +50,7 @@ fn gpu_and_runtimes_have_a_line_a_copy() {
             sms: Some(132),
             mem_total_bytes: Some(139 << 30),
             integrated: Some(false),
+            ..GpuRecord::default()
         }],
         runtimes: vec![
             RuntimeRecord { provides: vec!["CPU".into(), "CUDA".into()], ..ready("1.23.0", "/a/libonnxruntime.so") },

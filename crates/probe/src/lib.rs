@@ -14,6 +14,7 @@ mod layout;
 mod load;
 mod machine;
 mod memory;
+mod peak;
 mod preflight;
 mod python;
 mod size;
@@ -29,6 +30,7 @@ use prony_types::Telemetry;
 pub use env_report::env_report;
 pub use environment::{environment, environment_at, environment_for};
 pub use memory::peak_rss_bytes;
+pub use peak::{cpu_peak, gpu_peak};
 
 use tree::Tree;
 

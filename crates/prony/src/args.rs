@@ -21,7 +21,7 @@ pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
 pub(crate) use self::quantize::QuantizeArgs;
 use crate::command::Shape;
-use crate::options::{BenchOptions, Library};
+use crate::options::{BenchOptions, ImageSize, Library};
 use crate::runtime::Request;
 use crate::version::VERSION;
 
@@ -309,11 +309,18 @@ pub(crate) struct RuntimeNameArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  prony inspect yolo.onnx               inputs, outputs, operators, precision, classes
+  prony inspect yolo.onnx               shapes, cost, types, head, classes, what can run it here and how fast at best
+  prony inspect yolo.onnx --layers      every node by its share of the arithmetic
+  prony inspect yolo.onnx --imgsz 480x640 --batch 4 --json
+  prony inspect big.onnx --no-backends  the file alone
   prony inspect yolo.pt                 task, classes, weights, modules; nothing in it is executed
   prony inspect yolo.engine             who built it and for what; with TensorRT also what is in it
   prony inspect yolo.engine --json
   prony inspect nms.engine --plugin libmyplugins.so
+
+A multiply-add counts 2 FLOPs. A predicted time is a floor: what the arithmetic and the memory traffic
+of the layers take at the peak of the device, which is measured (CPU) or computed from what the driver
+says (NVIDIA). Backends come no nearer than they can; it is no forecast.
 
 Without a GPU or TensorRT an engine still says what its file says, and one line why the rest is
 missing; that is no failure. Exit codes: 0 all well; 2 wrong usage, or no model.")]
@@ -323,6 +330,18 @@ pub(crate) struct InspectArgs {
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// List every node of a graph, the most arithmetic first
+    #[arg(long)]
+    pub(crate) layers: bool,
+    /// Input size where the graph leaves it open: N or HxW. Default: what its exporter wrote, else 640
+    #[arg(long, value_name = "N|HxW")]
+    pub(crate) imgsz: Option<ImageSize>,
+    /// Frames a call where the graph leaves it open. Default: 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) batch: Option<u32>,
+    /// Do not look for what could run it here, and predict nothing
+    #[arg(long)]
+    pub(crate) no_backends: bool,
     /// A plugin library that the engine needs
     #[arg(long, value_name = "FILE")]
     pub(crate) plugin: Vec<PathBuf>,

@@ -10,6 +10,7 @@ mod machine;
 mod model;
 mod options;
 mod resolve;
+mod roofline;
 mod run;
 mod runtime;
 mod system;

@@ -8,6 +8,7 @@ mod files;
 mod fold;
 mod interrupt;
 mod lock;
+mod peaks;
 mod progress;
 mod redactor;
 mod reference;
@@ -190,6 +191,7 @@ impl Run {
             }
         }
         self.make_artifacts();
+        self.measure_peaks();
         self.prepare_cells();
         if self.record.plan.timed {
             self.measure_rounds();
@@ -514,6 +516,7 @@ impl Run {
                     self.progress.say(&format!("  {}: skipped: {reason}", event.cell));
                 }
             }
+            EventKind::Loaded { .. } => self.predict(index),
             EventKind::Building(progress) => self.show_build(index, progress),
             EventKind::Evaluated { problem: Some(problem), .. } if !self.record.plan.timed => {
                 cell.failure = Some(problem.kind);

@@ -7,10 +7,14 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Cursor, Write as _};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use prony_model::onnx::{
+    AttributeProto, Dimension, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo, dimension,
+};
 use prony_model::sha256_hex;
+use prost::Message as _;
 use serde_json::Value;
 use support::{Place, at_home, engine_plan, expect_code, prony, stderr, stdout};
 use zip::write::SimpleFileOptions;
@@ -52,6 +56,148 @@ fn a_graph_is_described() {
     assert_eq!((&json["format"], &json["precision"]), (&"onnx".into(), &"fp32".into()));
     assert_eq!(json["info"]["inputs"][0]["dims"][1], 3);
     assert_eq!(json["engine"], Value::Null);
+}
+
+/// A convolution of a free size, and what follows it.
+fn graph_file(place: &Place, name: &str, more: Vec<NodeProto>) -> PathBuf {
+    let mut node = vec![NodeProto::new("Conv", &["x", "w"], &["c"], vec![AttributeProto::ints("strides", &[2, 2])])];
+    node.extend(more);
+    let dims = ["n", "", "h", "w"].map(|name| Dimension {
+        value: Some(match name {
+            "" => dimension::Value::Fixed(3),
+            name => dimension::Value::Named(name.into()),
+        }),
+        ..Dimension::default()
+    });
+    let mut input = ValueInfo::floats("x", &[]);
+    let shape = input.ty.as_mut().unwrap().tensor.as_mut().unwrap().shape.as_mut().unwrap();
+    shape.dim = dims.to_vec();
+    let graph = GraphProto {
+        output: vec![ValueInfo { name: node.last().unwrap().output[0].clone(), ..ValueInfo::default() }],
+        node,
+        initializer: vec![TensorProto::floats("w", &[8, 3, 2, 2], &[0.5; 96])],
+        input: vec![input],
+        ..GraphProto::default()
+    };
+    let path = place.path(name);
+    fs::write(&path, ModelProto::new(graph, &[("author", "somebody"), ("notes", "\u{1b}[31mred")]).encode_to_vec()).unwrap();
+    path
+}
+
+#[test]
+fn a_graph_says_what_it_costs_and_what_could_run_it() {
+    let place = Place::new();
+    let json = json(&place, Path::new("builtin-rgb"));
+    let graph = &json["graph"];
+    assert_eq!(graph["at"]["imgsz"], serde_json::json!([320, 320]));
+    assert_eq!(graph["outputs"][0]["shape"], serde_json::json!([1, 13, 2100]));
+    assert_eq!(graph["head"], "dense [1,13,2100], 9 classes");
+    assert_eq!((&graph["unknown_costs"], &graph["unknown_shapes"]), (&0.into(), &0.into()));
+    assert_eq!(graph["free_axes"], serde_json::json!(["images[0] batch"]));
+    let flops = graph["flops"].as_u64().unwrap();
+    let conv = graph["by_operator"]["Conv"]["flops"].as_u64().unwrap();
+    assert!(conv > flops * 9 / 10 && conv < flops, "{conv} of {flops}");
+    assert_eq!(graph["layers"], Value::Null);
+    let backends = json["backends"].as_array().unwrap();
+    let rten = backends.iter().find(|backend| backend["backend"] == "rten").unwrap();
+    assert_eq!(rten["runs"], true);
+    // The machine may be in use by another test, and then nothing is measured on it.
+    match rten["roofline"].is_null() {
+        false => assert_eq!((&rten["roofline"]["flops"], &rten["roofline"]["device"]), (&flops.into(), &"cpu".into())),
+        true => assert!(rten["roofline_absent"].as_str().unwrap().contains("another prony is measuring"), "{rten}"),
+    }
+    // Whatever is installed here: a backend runs it or says why not.
+    assert_eq!(backends.len(), 8);
+    for backend in backends {
+        assert_eq!(backend["runs"] == true, backend["reason"].is_null(), "{backend}");
+    }
+}
+
+#[test]
+fn free_axes_take_the_size_that_is_asked_for() {
+    let place = Place::new();
+    let path = graph_file(&place, "free.onnx", vec![NodeProto::new("Relu", &["c"], &["y"], vec![])]);
+    let more = ["--imgsz", "32x48", "--batch", "2", "--no-backends", "--layers", "--json"];
+    let output = inspect(&place, &path, &more);
+    expect_code(&output, 0);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["backends"], Value::Null);
+    let graph = &json["graph"];
+    assert_eq!(graph["outputs"][0]["shape"], serde_json::json!([2, 8, 16, 24]));
+    let elements = 2 * 8 * 16 * 24;
+    assert_eq!(graph["flops"], elements * 12 * 2 + elements);
+    assert_eq!(graph["layers"][0]["op"], "Conv");
+    assert_eq!(graph["layers"][1]["bytes"], 2 * 4 * elements);
+    let text = stdout(&inspect(&place, &path, &["--imgsz", "32x48", "--no-backends", "--layers"]));
+    for fact in ["free axes     x[0] n, x[2] h, x[3] w", "at            32x48, batch 1", "author: somebody", "MFLOPs"] {
+        assert!(text.contains(fact), "{fact}: {text}");
+    }
+    assert!(!text.contains('\u{1b}'), "{text}");
+    for (flags, reason) in [
+        (["builtin-rgb", "--imgsz", "640"], "fixed at 320x320"),
+        (["builtin-rgb", "--batch", "0"], "0 is not in 1..=1024"),
+    ] {
+        let output = at_home(prony().arg("inspect").args(flags), &place.home(&[]).unwrap()).output().unwrap();
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_is_not_known_of_a_graph_is_said() {
+    let place = Place::new();
+    let custom = NodeProto { domain: "mine".into(), ..NodeProto::new("Magic", &["c"], &["y"], vec![]) };
+    let path = graph_file(&place, "custom.onnx", vec![custom]);
+    let output = inspect(&place, &path, &[]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    for fact in ["y other[of unknown shape]", "at least ", "the cost of 1 of 2 nodes, Magic first", "head          none"] {
+        assert!(text.contains(fact), "{fact}: {text}");
+    }
+}
+
+#[test]
+fn quantisers_are_counted() {
+    let place = Place::new();
+    let nodes = vec![
+        NodeProto::new("QuantizeLinear", &["c", "s", "z"], &["q"], vec![]),
+        NodeProto::new("DequantizeLinear", &["q", "s", "z"], &["d"], vec![]),
+        NodeProto::new("DequantizeLinear", &["vq", "s", "z"], &["v"], vec![]),
+        NodeProto::new("Conv", &["d", "v"], &["y"], vec![]),
+    ];
+    let path = graph_file(&place, "qdq.onnx", nodes);
+    let mut model = ModelProto::decode(&fs::read(&path).unwrap()[..]).unwrap();
+    let int8 = |name: &str, dims: &[i64], count: usize| TensorProto {
+        data_type: 3,
+        raw_data: vec![0; count].into(),
+        ..TensorProto::floats(name, dims, &[])
+    };
+    model.graph.as_mut().unwrap().initializer.extend([
+        TensorProto::floats("s", &[], &[0.5]),
+        int8("z", &[], 1),
+        int8("vq", &[4, 8, 1, 1], 32),
+    ]);
+    fs::write(&path, model.encode_to_vec()).unwrap();
+    let json = json(&place, &path);
+    let quantised = &json["graph"]["quantised"];
+    assert_eq!((&quantised["nodes"], &quantised["of_nodes"]), (&1.into(), &2.into()));
+    assert_eq!((&json["precision"], &json["graph"]["weight_types"]["i8"]), (&"int8".into(), &33.into()));
+    let rten = json["backends"].as_array().unwrap().iter().find(|backend| backend["backend"] == "rten").unwrap();
+    assert!(rten["roofline"].is_null() && rten["roofline_absent"].is_string(), "{rten}");
+    let text = stdout(&inspect(&place, &path, &["--no-backends"]));
+    assert!(text.contains("quantised     1 of 2 convolutions and products"), "{text}");
+}
+
+#[test]
+fn flags_for_graphs_are_refused_with_an_engine() {
+    let place = Place::new();
+    let path = place.path("yolo.engine");
+    fs::write(&path, plan()).unwrap();
+    for flags in [&["--layers"][..], &["--imgsz", "640"], &["--batch", "2"], &["--no-backends"]] {
+        let output = inspect(&place, &path, flags);
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(&format!("{} is for ONNX files", flags[0])), "{}", stderr(&output));
+    }
 }
 
 /// A checkpoint's container around a pickle, with one storage of two floats.

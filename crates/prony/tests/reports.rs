@@ -51,6 +51,26 @@ fn markdown_and_csv_say_what_the_json_says() {
 }
 
 #[test]
+fn a_timed_cell_is_held_against_the_peak_of_its_device() {
+    let place = Place::new();
+    let output = place.bench(&quick(&["builtin-thermal", "--verbose"])).output().unwrap();
+    expect_code(&output, 0);
+    let record = place.record();
+    let peak = &record.environment.peaks[0];
+    assert_eq!((peak.device.as_str(), peak.precision.name()), ("cpu", "fp32"));
+    let cell = &record.cells[0];
+    let floor = cell.roofline.as_ref().unwrap();
+    let inference = &cell.latency_ms[&prony_types::Stage::Inference];
+    assert_eq!(floor.measured_ms, Some(inference.p50));
+    assert!(floor.predicted_ms >= floor.flops as f64 / peak.flops_per_s * 0.999e3, "{floor:?} {peak:?}");
+    let markdown = fs::read_to_string(place.run().join("report.md")).unwrap();
+    let html = fs::read_to_string(place.run().join("report.html")).unwrap();
+    for text in [&markdown, &html, &stdout(&output)] {
+        assert!(text.contains(&floor.to_string()), "{floor}");
+    }
+}
+
+#[test]
 fn redact_leaves_host_name_and_paths_out_of_every_file() {
     let place = Place::new();
     let images = place.path("secret-photos");

@@ -97,6 +97,7 @@ pub(crate) fn environment(env: &Environment) -> Vec<Fact> {
         list.add("GPU", graphics(gpu));
     }
     list.maybe("GPU driver", env.driver.as_deref());
+    env.peaks.iter().for_each(|peak| list.add("peak", peak.to_string()));
     for runtime in env.runtimes.iter().filter(|runtime| runtime.state != RuntimeState::Missing) {
         list.add(runtime.name.name(), installed(runtime));
     }
@@ -231,10 +232,24 @@ pub(crate) fn memory_safety(record: &RunRecord) -> Vec<Fact> {
 
 /// All of a cell but its stages, charts and reasons.
 pub(crate) fn cell(record: &RunRecord, cell: &CellRecord) -> Vec<Group> {
-    let measured = [phases(cell), throughput(cell), engine(cell)];
+    let measured = [phases(cell), throughput(cell), roofline(cell), engine(cell)];
     let right = [accuracy::group(cell), agreement(cell), accuracy::consistency(cell)];
     let rest = [model(record, cell), backend(cell), input(cell), memory(cell)];
     measured.into_iter().chain(rest).chain(right).flatten().collect()
+}
+
+/// What the device allows at best, and how near the cell came.
+fn roofline(cell: &CellRecord) -> Option<Group> {
+    let mut list = List::default();
+    if let Some(floor) = &cell.roofline {
+        list.add("roofline", floor.to_string());
+        list.add("arithmetic", format!("{}\u{a0}GFLOP a call", figure::number(floor.flops as f64 / 1e9)));
+        list.add("moved", format!("{} by convolutions and products", figure::bytes(floor.bytes)));
+        list.maybe("intensity", floor.intensity().map(|ratio| format!("{} FLOP a byte", figure::number(ratio))));
+        list.add("of", &floor.device);
+    }
+    list.maybe("no prediction", cell.roofline_absent.as_deref());
+    list.group("Roofline")
 }
 
 /// The engine that was built, what its layers compute in, and what trtexec would say of it.

@@ -18,4 +18,4 @@ pub use across::comparison;
 pub use csv::{csv, imgsz_groups};
 pub use html::{Picture, ReportError, html};
 pub use markdown::markdown;
-pub use terminal::terminal;
+pub use terminal::{rooflines, terminal};

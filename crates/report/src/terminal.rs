@@ -1,6 +1,7 @@
 //! What `prony bench` prints at its end: the table, what is wrong with it, and the recommendation.
 
 mod accuracy;
+mod roofline;
 
 use std::fmt::Write as _;
 
@@ -8,6 +9,8 @@ use prony_types::{CellRecord, CellStatus, Comparison, Gate, RunRecord, Verdict};
 
 use crate::figure;
 use crate::row::{self, Row, Tone};
+
+pub use self::roofline::rooflines;
 
 /// Narrower than this nothing can be laid out; lines then run over.
 pub(crate) const NARROWEST: usize = 40;

@@ -2,8 +2,8 @@
 
 mod fixture;
 
-use prony_report::{csv, imgsz_groups, markdown, terminal};
-use prony_types::{CellStatus, Precision, TensorAgreement};
+use prony_report::{csv, html, imgsz_groups, markdown, rooflines, terminal};
+use prony_types::{Bound, CellStatus, PeakOrigin, PeakRecord, Precision, RooflineRecord, TensorAgreement};
 
 #[test]
 fn markdown_of_two_cells() {
@@ -314,4 +314,37 @@ fn csv_appends_scores_and_leaves_absent_ones_empty() {
     let text = csv(&fixture::scored(), "320");
     assert!(text.lines().nth(1).unwrap().ends_with(",valid,builtin-rgb,0.912000,0.966720,0.905000,0.921000"), "{text}");
     assert!(text.lines().nth(5).unwrap().ends_with(",valid,features,,,,"), "{text}");
+}
+
+#[test]
+fn predicted_stands_beside_measured_wherever_a_cell_is_told() {
+    let mut record = fixture::two_cells();
+    record.environment.peaks = vec![PeakRecord {
+        device: "cpu".into(),
+        precision: Precision::Fp32,
+        flops_per_s: 1.5e11,
+        bytes_per_s: Some(2.5e10),
+        cache_bytes: Some(2 << 20),
+        threads: Some(4),
+        origin: PeakOrigin::Measured,
+        how: "NEON, 4 threads".into(),
+    }];
+    record.cells[0].roofline = Some(RooflineRecord {
+        flops: 400_000_000,
+        bytes: 20_000_000,
+        predicted_ms: 2.1,
+        bound: Bound::Compute,
+        device: "cpu".into(),
+        measured_ms: Some(5.9),
+    });
+    record.cells[1].roofline_absent = Some("the cost of 1 node is not known, Magic among them".into());
+    let details = rooflines(&record, 200, false);
+    let floor = "predicted 2.10 ms (compute), measured 5.90 ms: 36 % of the peak";
+    for text in [&details, &markdown(&record), &html(&record, &[]).unwrap().replace("&#x2f;", "/")] {
+        for fact in [floor, "the cost of 1 node is not known", "150 GFLOP/s, 25.0 GB/s, measured (NEON, 4 threads)"] {
+            assert!(text.contains(fact), "{fact}: {text}");
+        }
+    }
+    assert_eq!(details.lines().count(), 3, "{details}");
+    assert_eq!(rooflines(&fixture::two_cells(), 80, false), "");
 }

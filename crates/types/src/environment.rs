@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::RuntimeName;
+use crate::{PeakRecord, RuntimeName};
 
 /// The machine, as far as it can be read. What is not there is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct Environment {
     /// The GPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuRecord>,
+    /// The most that the devices in use can do; measured where a cell was timed on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peaks: Vec<PeakRecord>,
     /// Libraries and programs that were looked for: each copy that is there, or one line for what is not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<RuntimeRecord>,
@@ -115,6 +118,18 @@ pub struct GpuRecord {
     /// Whether it shares its memory with the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrated: Option<bool>,
+    /// Highest clock of its multiprocessors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_khz: Option<u64>,
+    /// Clock of its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_khz: Option<u64>,
+    /// Width of the way to its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bits: Option<u32>,
+    /// Its last-level cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<u64>,
 }
 
 /// Whether a runtime can be used.

@@ -14,6 +14,7 @@ mod job;
 mod plan;
 mod record;
 mod rewrite;
+mod roofline;
 mod sample;
 mod tensor;
 mod verdict;
@@ -47,6 +48,7 @@ pub use record::{
     RunRecord, SCHEMA, SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
 };
 pub use rewrite::{HalfSpec, QuantiseSpec, RewriteJob, RewriteSpec};
+pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
 pub use sample::{Sample, Stage, Telemetry};
 pub use tensor::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};
 pub use verdict::{Difference, Verdict};

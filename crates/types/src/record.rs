@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccuracyComparison, AccuracyRecord, CellSpec, Difference, Environment, LayersRecord, ModelInfo, Plan, Precision,
-    Stage, Verdict,
+    RooflineRecord, Stage, Verdict,
 };
 
 /// Version of the format of `report.json`. Readers refuse others.
@@ -236,6 +236,12 @@ pub struct CellRecord {
     /// What the layers of the engine compute in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<LayersRecord>,
+    /// The time below which nothing can come on this device, and how near it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roofline: Option<RooflineRecord>,
+    /// Why there is no such floor, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roofline_absent: Option<String>,
     /// What another tool would call these figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equivalents: Vec<Equivalent>,
@@ -316,6 +322,8 @@ impl CellRecord {
             build_ms: None,
             placement: None,
             layers: None,
+            roofline: None,
+            roofline_absent: None,
             equivalents: Vec::new(),
             agreement: None,
             agreement_absent: None,

@@ -199,7 +199,11 @@ fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) {
     } else {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let table = prony_report::terminal(record, terminal_width(), colour);
-        format!("{table}\nreport: {}\n", folder.join("report.html").display())
+        let details = match args.output.verbose {
+            true => prony_report::rooflines(record, terminal_width(), colour),
+            false => String::new(),
+        };
+        format!("{table}{details}\nreport: {}\n", folder.join("report.html").display())
     };
     let _ = io::stdout().lock().write_all(text.as_bytes());
 }

@@ -1,10 +1,13 @@
-//! `prony inspect`: what a model file is, and what TensorRT makes of an engine.
+//! `prony inspect`: what a model file is, what it costs and what could run it here, and what TensorRT makes of an engine.
 
+mod backends;
 mod checkpoint;
+mod graph;
+mod sheet;
 mod text;
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -16,10 +19,12 @@ use prony_types::{
 };
 use serde_json::{Value, json};
 
+use self::backends::Runners;
+use self::graph::Graph;
 use crate::args::InspectArgs;
 use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
-use crate::discover::{choose, discover_for, question};
+use crate::discover::{Found, choose, discover, discover_for, question};
 use crate::model::locate;
 use crate::run::Interrupt;
 use crate::runtime::home;
@@ -38,6 +43,12 @@ struct Findings<'a> {
     bytes: u64,
     /// What TensorRT says of an engine, or why it says nothing; `None` for any other model.
     opened: Option<Result<EngineRecord, String>>,
+    /// What a graph is made of; `None` for an engine.
+    graph: Option<Graph>,
+    /// What could run a graph here; `None` where it was not asked for.
+    runners: Option<Runners>,
+    /// Whether every node is listed.
+    layers: bool,
 }
 
 pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
@@ -49,29 +60,25 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
         && checkpoint::is_checkpoint(path)
     {
         refuse_flags_of_engines(args)?;
+        refuse_flags_of_graphs(args)?;
         print(&checkpoint::describe(&args.model, path, args.json)?);
         return Ok(ExitCode::Ok);
     }
-    let mut file = with_sign_of_life("reading the model", || ModelFile::open(&source))?;
-    let bytes = file.bytes.len() as u64;
-    file.forget_bytes_on_disk();
-    let opened = match file.engine {
-        Some(_) => {
+    let findings = match with_sign_of_life("looking at the model", || look(args, &source))? {
+        Looked::Graph(findings) => *findings,
+        Looked::Engine(mut file) => {
+            refuse_flags_of_graphs(args)?;
+            let bytes = file.bytes.len() as u64;
+            file.forget_bytes_on_disk();
             let interrupt = Interrupt::listen()?;
             // Its layers are timed: not beside a timed cell, and no cell beside it.
             let Some(_lock) = wait_for_machine(&interrupt, false)? else { return Ok(ExitCode::Interrupted) };
             let opened = with_sign_of_life("opening the engine", || open(args, source, &file.sha256, &interrupt))?;
-            match opened {
-                Some(opened) => Some(opened),
-                None => return Ok(ExitCode::Interrupted),
-            }
-        }
-        None => {
-            refuse_flags_of_engines(args)?;
-            None
+            let Some(opened) = opened else { return Ok(ExitCode::Interrupted) };
+            let opened = Some(opened);
+            Findings { name: &args.model, file: *file, bytes, opened, graph: None, runners: None, layers: false }
         }
     };
-    let findings = Findings { name: &args.model, file, bytes, opened };
     let text = match args.json {
         true => serde_json::to_string_pretty(&findings.json())? + "\n",
         false => findings.text(),
@@ -93,6 +100,64 @@ fn refuse_flags_of_engines(args: &InspectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn refuse_flags_of_graphs(args: &InspectArgs) -> anyhow::Result<()> {
+    let given = [
+        ("--layers", args.layers),
+        ("--imgsz", args.imgsz.is_some()),
+        ("--batch", args.batch.is_some()),
+        ("--no-backends", args.no_backends),
+    ];
+    for (flag, given) in given {
+        ensure!(!given, "{flag} is for ONNX files, and {} is none", args.model);
+    }
+    Ok(())
+}
+
+/// A model that was read.
+enum Looked<'a> {
+    Graph(Box<Findings<'a>>),
+    Engine(Box<ModelFile>),
+}
+
+/// Reads a model. Where it is a graph, what could run it is looked for meanwhile: that takes as long as the slowest library.
+fn look<'a>(args: &'a InspectArgs, source: &ModelSource) -> anyhow::Result<Looked<'a>> {
+    let engine =
+        matches!(source, ModelSource::File(path) if path.extension().is_some_and(|e| e == "engine" || e == "plan"));
+    std::thread::scope(|scope| {
+        let found = (!args.no_backends && !engine).then(|| scope.spawn(|| search(args)));
+        let mut file = ModelFile::open(source)?;
+        if file.engine.is_some() {
+            return Ok(Looked::Engine(Box::new(file)));
+        }
+        refuse_flags_of_engines(args)?;
+        let graph = Graph::of(&file, args)?;
+        let bytes = file.bytes.len() as u64;
+        file.forget_bytes_on_disk();
+        let runners = match found.map(|found| found.join()) {
+            None => None,
+            Some(Ok(found)) => Some(Runners::of(&found?, &file.info, &graph)),
+            Some(Err(_)) => bail!("the thread that looks for libraries died"),
+        };
+        let layers = args.layers;
+        let findings = Findings { name: &args.model, file, bytes, opened: None, graph: Some(graph), runners, layers };
+        Ok(Looked::Graph(Box::new(findings)))
+    })
+}
+
+/// What is on this machine to run models with.
+fn search(args: &InspectArgs) -> anyhow::Result<Found> {
+    let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    discover(&home_of(args)?, &explicit)
+}
+
+fn home_of(args: &InspectArgs) -> anyhow::Result<PathBuf> {
+    match &args.home {
+        Some(home) => home::folder(Some(home)),
+        // Without a home there is nothing of ours to find; the rest of the machine is still there.
+        None => Ok(home::folder(None).unwrap_or_default()),
+    }
+}
+
 /// Has a child open the engine with TensorRT. That it cannot is a finding and no error. `None` where the user gave up.
 fn open(
     args: &InspectArgs,
@@ -100,10 +165,7 @@ fn open(
     sha256: &str,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Result<EngineRecord, String>>> {
-    let home = match &args.home {
-        Some(home) => home::folder(Some(home))?,
-        None => home::folder(None).unwrap_or_default(),
-    };
+    let home = home_of(args)?;
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let found = discover_for(BackendName::Tensorrt, &home, &explicit)?;
     let runtime = match choose(&found, BackendName::Tensorrt) {
@@ -163,6 +225,9 @@ impl Findings<'_> {
             "engine": self.file.engine.as_ref().map(engine_json),
             "opened": opened,
             "not_opened": not_opened,
+            "graph": self.graph.as_ref().map(|graph| graph.json(self.layers)),
+            "backends": self.runners.as_ref().map(Runners::json),
+            "peaks": self.runners.as_ref().map(|runners| &runners.peaks),
         })
     }
 }

@@ -217,6 +217,8 @@ fn the_gpus_of_a_driver_are_listed() {
         sms: Some(16),
         mem_total_bytes: Some(8 << 30),
         integrated: Some(true),
+        clock_khz: Some(1_300_000),
+        ..GpuRecord::default()
     };
     assert_eq!(found.gpus, [gpu]);
     let cuda = found.runtimes.iter().find(|record| record.name == RuntimeName::Cuda).unwrap();
@@ -240,7 +242,7 @@ fn driver(init: i32) -> String {
         }}
         int cuDeviceGetAttribute(int *value, int attribute, int device) {{
             if (device != 40) return 101;
-            *value = attribute == 16 ? 16 : attribute == 18 ? 1 : attribute == 75 ? 8 : attribute == 76 ? 7 : -1;
+            *value = attribute == 13 ? 1300000 : attribute == 16 ? 16 : attribute == 18 ? 1 : attribute == 75 ? 8 : attribute == 76 ? 7 : -1;
             return *value < 0;
         }}
         int cuDeviceTotalMem_v2(size_t *bytes, int device) {{ *bytes = (size_t)8 << 30; return device != 40; }}

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use prony_model::Cost;
 use prony_types::{CellSpec, CellStatus, Command, FailureKind, Phase};
 
 use super::fold::CellFold;
@@ -54,6 +55,8 @@ pub(super) struct RunCell {
     pub(super) kept: bool,
     /// Whose fault its failure is, if its worker said so.
     pub(super) failure: Option<FailureKind>,
+    /// What its graph costs, or why that is not known; until it is loaded.
+    pub(super) cost: Option<Result<Cost, String>>,
     /// Samples that are in `samples.csv` already.
     logged: usize,
     beats: u64,
@@ -78,6 +81,7 @@ impl RunCell {
             rounds: 0,
             kept: fold.record.status == CellStatus::Completed,
             failure: None,
+            cost: None,
             logged: fold.samples.len(),
             beats: 0,
             fold,

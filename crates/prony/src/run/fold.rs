@@ -207,6 +207,8 @@ impl CellFold {
         let totals: Vec<u64> = steady.iter().map(|s| s.total_ns).collect();
         let record = &mut self.record;
         record.latency_ms = judge::latency(&self.samples);
+        let inference = record.latency_ms.get(&Stage::Inference).map(|stats| stats.p50);
+        record.roofline.iter_mut().for_each(|roofline| roofline.measured_ms = inference);
         let total = record.latency_ms.get(&Stage::Total).copied();
         let warmup_s = record.phases.warmup_s;
         record.phases = Phases { warmup_s, ..judge::phases(&self.samples, total.as_ref()) };
@@ -251,7 +253,7 @@ impl CellFold {
 }
 
 /// What the outputs are bounded by: a file that brings its own precision was also the reference in it.
-fn bounding_precision(record: &CellRecord) -> Precision {
+pub(super) fn bounding_precision(record: &CellRecord) -> Precision {
     match (record.precision.requested, &record.model.info) {
         (Precision::Native, Some(info)) => prony_backend::precision_of(info),
         (requested, _) => requested,

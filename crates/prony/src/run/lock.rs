@@ -17,6 +17,12 @@ pub(crate) struct MachineLock {
 }
 
 impl MachineLock {
+    /// Takes the machine if nobody else measures on it; `None` where somebody does.
+    pub(crate) fn if_free() -> Option<MachineLock> {
+        let address = SocketAddr::from_abstract_name(NAME).ok()?;
+        UnixListener::bind_addr(&address).ok().map(|socket| MachineLock { _socket: socket })
+    }
+
     /// Waits for the machine; `None` when the user gave up waiting. `on_wait` is called once if there is a wait.
     pub(crate) fn acquire(interrupt: &Interrupt, on_wait: impl FnOnce()) -> io::Result<Option<MachineLock>> {
         let address = SocketAddr::from_abstract_name(NAME)?;

@@ -10,8 +10,12 @@ use super::nvidia::cuda_version;
 
 /// Longest name of a device that is asked for, with its zero.
 const NAME: usize = 256;
+const CLOCK_RATE: c_int = 13;
 const MULTIPROCESSOR_COUNT: c_int = 16;
 const INTEGRATED: c_int = 18;
+const MEMORY_CLOCK_RATE: c_int = 36;
+const GLOBAL_MEMORY_BUS_WIDTH: c_int = 37;
+const L2_CACHE_SIZE: c_int = 38;
 const COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 const COMPUTE_CAPABILITY_MINOR: c_int = 76;
 
@@ -92,6 +96,7 @@ impl Driver {
             self.attribute(COMPUTE_CAPABILITY_MAJOR, device), //
             self.attribute(COMPUTE_CAPABILITY_MINOR, device),
         );
+        let count = |attribute| self.attribute(attribute, device).and_then(|n| u64::try_from(n).ok());
         Ok(GpuRecord {
             // SAFETY: the last byte is a zero, so the string ends within the buffer.
             name: unsafe { text(name.as_ptr()) }.unwrap_or_default(),
@@ -99,6 +104,10 @@ impl Driver {
             sms: self.attribute(MULTIPROCESSOR_COUNT, device).and_then(|count| count.try_into().ok()),
             mem_total_bytes: known.then_some(bytes as u64),
             integrated: self.attribute(INTEGRATED, device).map(|integrated| integrated != 0),
+            clock_khz: count(CLOCK_RATE),
+            memory_khz: count(MEMORY_CLOCK_RATE),
+            memory_bits: count(GLOBAL_MEMORY_BUS_WIDTH).and_then(|bits| bits.try_into().ok()),
+            cache_bytes: count(L2_CACHE_SIZE),
         })
     }
 

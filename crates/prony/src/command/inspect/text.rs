@@ -8,6 +8,7 @@ use prony_types::{EngineIdentity, EngineRecord, ModelInfo, ProfileShape};
 use serde_json::Value;
 
 use super::Findings;
+use super::graph::Graph;
 
 /// Names that are written out; of more, only how many there are.
 pub(super) const NAMES: usize = 12;
@@ -20,6 +21,11 @@ pub(super) struct Lines(pub(super) String);
 impl Lines {
     pub(super) fn add(&mut self, key: &str, value: impl std::fmt::Display) {
         let _ = writeln!(self.0, "  {key:<14}{value}");
+    }
+
+    /// Begins another part.
+    pub(super) fn title(&mut self, title: &str) {
+        let _ = writeln!(self.0, "\n{title}");
     }
 
     pub(super) fn maybe(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
@@ -39,7 +45,11 @@ impl Findings<'_> {
         let info = &self.file.info;
         match &self.file.engine {
             Some(engine) => describe_file(&mut lines, engine),
-            None => describe_graph(&mut lines, info),
+            None => describe_graph(&mut lines, info, self.graph.as_ref()),
+        }
+        if let Some(graph) = &self.graph {
+            graph.cost(&mut lines);
+            graph.facts(&mut lines);
         }
         describe_metadata(&mut lines, info);
         match &self.opened {
@@ -49,15 +59,25 @@ impl Findings<'_> {
             }
             None => {}
         }
+        if let Some(runners) = &self.runners {
+            lines.title("backends here");
+            runners.lines(&mut lines);
+        }
+        if let Some(graph) = self.graph.as_ref().filter(|_| self.layers) {
+            lines.title("nodes");
+            lines.0 += &graph.layers();
+        }
         lines.0
     }
 }
 
-fn describe_graph(lines: &mut Lines, info: &ModelInfo) {
+fn describe_graph(lines: &mut Lines, info: &ModelInfo, graph: Option<&Graph>) {
+    graph.iter().for_each(|graph| graph.origin(lines));
     lines.maybe("opset", info.opset);
     let weights = info.weights.map(|dtype| format!(", most weights are {dtype}")).unwrap_or_default();
     lines.add("precision", format!("{}{weights}", precision_of(info)));
     lines.add("parameters", info.parameters);
+    graph.iter().for_each(|graph| graph.types(lines));
     info.inputs.iter().for_each(|tensor| lines.add("input", tensor));
     info.outputs.iter().for_each(|tensor| lines.add("output", tensor));
     lines.add("operators", some(&info.operators, OPERATORS));
