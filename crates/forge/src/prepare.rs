@@ -237,7 +237,7 @@ fn timing_name(identity: &EngineIdentity) -> String {
 }
 
 /// How images are brought to the input's size, where the declared outputs already tell the head.
-fn fit(info: &ModelInfo, inputs: &[TensorSpec]) -> Fit {
+pub(crate) fn fit(info: &ModelInfo, inputs: &[TensorSpec]) -> Fit {
     let outputs = shape::tuned(&info.outputs, &[]);
     let size = |input: &TensorSpec| match input.shape[..] {
         [_, _, height, width] => Some([height as u32, width as u32]),

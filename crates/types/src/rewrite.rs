@@ -1,10 +1,29 @@
 //! Graphs that are rewritten before they are executed: in 16-bit floats, or with quantisers around what is computed in bytes.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CalibrationSpec, ModelSpec, Precision, RuntimeSpec};
+use crate::plan::vocabulary;
+use crate::{CalibrationSpec, ModelSpec, Precision, RuntimeSpec, UnknownName};
+
+vocabulary! {
+    /// Whose patterns a quantised graph is written in. Bytes mean the same values in all of them; what is fast, and what a
+    /// library gets right, differs.
+    QuantiseFor, "target" {
+        /// Signed bytes at the inputs of layers: every library takes it.
+        Any = "any",
+        /// Unsigned bytes around zero point 128, wherever ONNX Runtime computes in bytes: on x86 it has fast kernels for
+        /// these alone.
+        Onnxruntime = "onnxruntime",
+        /// Unsigned bytes around zero point 128 at the inputs of layers.
+        Openvino = "openvino",
+        /// Signed bytes at the inputs of all layers: TensorRT knows no zero points.
+        Tensorrt = "tensorrt",
+    }
+}
 
 /// How a graph is rewritten. All of it is part of the artifact's identity in the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +90,13 @@ pub struct QuantiseSpec {
     /// Nodes that stay in float beside those that must, by name or by operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
+    /// Whose patterns it is written in.
+    #[serde(default = "any")]
+    pub target: QuantiseFor,
+}
+
+fn any() -> QuantiseFor {
+    QuantiseFor::Any
 }
 
 /// A graph to rewrite, or to take from the cache.

@@ -1,9 +1,170 @@
-//! `prony quantize`.
+//! `prony quantize`: a graph with int8 quantisers, and what they cost.
 
-use prony_types::ExitCode;
+mod gate;
+mod output;
+mod text;
 
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use prony_forge::ForgeError;
+use prony_forge::quantise::{LayerLoss, Quantised, Site, quantise, sensitivity};
+use prony_model::ModelFile;
+use prony_types::{
+    BackendName, BuildProgress, CalibrationSpec, ExitCode, FailureKind, HeadChoice, ModelSource, QuantiseSpec,
+    RuntimeSpec, SourceSpec,
+};
+
+use self::gate::{Gate, Search};
+use self::output::Target;
+use self::text::Outcome;
+use super::run::{found_runtime, tell_loader};
 use crate::args::QuantizeArgs;
+use crate::resolve::{image_size, model_source};
+use crate::run::{Interrupt, artifacts};
+use crate::runtime::home;
 
 pub(crate) fn quantize(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("{}: not there yet", args.model)
+    attempt(args).or_else(|error| {
+        // What the user gave is wrong, or it is the backend's doing: two exit codes.
+        let failed = match (error.downcast_ref::<ForgeError>(), error.downcast_ref::<prony_backend::BackendError>()) {
+            (Some(error), _) => !matches!(error.kind(), FailureKind::Input | FailureKind::Model),
+            (_, Some(error)) => !matches!(error.kind(), FailureKind::Input | FailureKind::Model),
+            _ => false,
+        };
+        if !failed {
+            return Err(error);
+        }
+        eprintln!("error: {error:#}");
+        Ok(ExitCode::CellFailed)
+    })
+}
+
+fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
+    let spec = spec(args)?;
+    let source = model_source(&args.model)?;
+    let gate = Gate::asked(args, &source)?;
+    let model = ModelFile::open(&source)?;
+    let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", args.model);
+    let imgsz = image_size(&args.imgsz.map(|size| size.0), HeadChoice::None, &model.info).map_err(of_model)?;
+    let target = Target::find(args, &source)?;
+    let runtime = runtime(args)?;
+    let folder = home::folder(args.home.as_deref()).ok().map(|home| artifacts(&home.join("cache")));
+    // A folder that cannot be made is one without a cache.
+    let folder = folder.filter(|folder| std::fs::create_dir_all(folder).is_ok());
+    let site = Site { cache: folder.as_deref(), runtime: runtime.as_ref(), imgsz, threads: args.threads };
+    let interrupt = Interrupt::listen()?;
+    let work = Work { name: &args.model, model: &model, source: &source, site, interrupt, bar: bar(args.quiet) };
+    let losses = if args.sensitivity { Some(work.sensitivity(&spec)?) } else { None };
+    let search = match (&gate, &losses) {
+        (Some(gate), Some(losses)) => Some(gate.search(&work, &spec, losses)?),
+        _ => None,
+    };
+    let (quantised, search) = match search {
+        Some(Search { best, found }) => (best, Some(found)),
+        None => (work.quantise(&spec)?, None),
+    };
+    work.bar.finish_and_clear();
+    let held = search.as_ref().is_none_or(|found| found.held);
+    if held {
+        target.write(&quantised)?;
+    }
+    let outcome = Outcome { model: &args.model, target: &target, quantised: &quantised, losses, gate: search };
+    outcome.show(args.json)?;
+    Ok(if held { ExitCode::Ok } else { ExitCode::Gate })
+}
+
+/// A model, and all that is needed to quantise it.
+struct Work<'a> {
+    name: &'a str,
+    model: &'a ModelFile,
+    source: &'a ModelSource,
+    site: Site<'a>,
+    interrupt: Interrupt,
+    bar: ProgressBar,
+}
+
+impl Work<'_> {
+    fn quantise(&self, spec: &QuantiseSpec) -> anyhow::Result<Quantised> {
+        let beat = || self.end_if_asked();
+        quantise(self.model, self.source, spec, &self.site, &mut |progress| self.show(&progress), &beat)
+            .with_context(|| self.name.to_owned())
+    }
+
+    fn sensitivity(&self, spec: &QuantiseSpec) -> anyhow::Result<Vec<LayerLoss>> {
+        let beat = || self.end_if_asked();
+        sensitivity(self.model, self.source, spec, &self.site, &mut |progress| self.show(&progress), &beat)
+            .with_context(|| self.name.to_owned())
+    }
+
+    fn show(&self, progress: &BuildProgress) {
+        self.bar.set_position((progress.done.unwrap_or(0.0) * 1000.0) as u64);
+        self.bar.set_message(progress.doing.clone());
+    }
+
+    /// Between two frames nothing is half done: what was asked for is only written at the very end, and at once.
+    fn end_if_asked(&self) {
+        if self.interrupt.asked() {
+            self.bar.finish_and_clear();
+            eprintln!("interrupted; nothing was written");
+            std::process::exit(i32::from(u8::from(ExitCode::Interrupted)));
+        }
+    }
+}
+
+fn spec(args: &QuantizeArgs) -> anyhow::Result<QuantiseSpec> {
+    let Some(calib) = &args.calib else {
+        bail!("--calib is missing: ranges are found on real inputs; give scenes, a folder of images or an .npz");
+    };
+    let calibration = CalibrationSpec {
+        method: args.method,
+        source: source_of(calib)?,
+        frames: args.samples,
+        seed: args.seed,
+    };
+    let (per_channel, target) = (args.per_channel, args.target);
+    Ok(QuantiseSpec { calibration, per_channel, exclude: args.exclude.clone(), target })
+}
+
+fn source_of(calib: &Path) -> anyhow::Result<SourceSpec> {
+    if calib.as_os_str() == "scenes" {
+        return Ok(SourceSpec::Scenes);
+    }
+    ensure!(calib.exists(), "--calib {} is not there; give scenes, a folder of images or an .npz", calib.display());
+    let path = std::path::absolute(calib)?;
+    let arrays = path.extension().is_some_and(|ending| ending == "npz" || ending == "npy");
+    Ok(if arrays { SourceSpec::Tensor(path) } else { SourceSpec::Dir(path) })
+}
+
+/// The library that runs the graph; `None` for the embedded engine.
+fn runtime(args: &QuantizeArgs) -> anyhow::Result<Option<RuntimeSpec>> {
+    match args.backend {
+        BackendName::Rten => {
+            ensure!(args.library.is_empty() || args.gate.is_some(), "--library is for --backend ort-cpu; rten is built in");
+            Ok(None)
+        }
+        BackendName::OrtCpu => {
+            let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
+            let runtime = found_runtime(args.backend, args.home.as_deref(), &explicit)?;
+            runtime.iter().try_for_each(|runtime| tell_loader(&runtime.search))?;
+            Ok(runtime)
+        }
+        other => bail!("--backend {other} cannot show the tensors within a graph; use rten or ort-cpu"),
+    }
+}
+
+/// How far it is, on a terminal.
+fn bar(quiet: bool) -> ProgressBar {
+    use std::io::IsTerminal as _;
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(1000);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
