@@ -14,7 +14,7 @@ use crate::convert::{ConvertReport, convert};
 use crate::error::ForgeError;
 use crate::export::{ExportOptions, export};
 use crate::prepare::Prepared;
-use crate::quantise::{Site, quantise};
+use crate::quantise::{QuantiseReport, Site, quantise};
 use crate::sidecar::{GRAPH_SCHEMA, GraphRecipe, GraphSidecar, Making};
 use crate::weights::weights;
 
@@ -117,7 +117,7 @@ fn make(
             let site =
                 Site { cache: Some(cache.folder()), runtime: job.runtime.as_ref(), imgsz: job.imgsz, threads: None };
             let made = quantise(model, &job.model.source, spec, &site, on_progress, beat)?;
-            let notes = made.report.notes();
+            let notes = quantise_notes(&made.report);
             Ok(Graph { bytes: made.bytes, notes, report: serde_json::to_value(&made.report).unwrap_or_default() })
         }
     }
@@ -131,6 +131,15 @@ fn half_notes(report: &ConvertReport) -> Vec<String> {
         let many = report.losses.overflowed;
         notes.push(format!("{many} weights are beyond the range of {}, their nodes stay in fp32", report.precision));
     }
+    notes
+}
+
+/// What of a quantisation should be known.
+fn quantise_notes(report: &QuantiseReport) -> Vec<String> {
+    let (layers, all) = (report.layers.len(), report.layers.len() + report.float.len());
+    let (method, frames) = (report.method, report.frames);
+    let mut notes = vec![format!("{layers} of {all} layers in int8, ranges by {method} over {frames} frames")];
+    notes.extend(report.skipped.iter().map(|reason| format!("calibration skipped {reason}")));
     notes
 }
 

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use anyhow::ensure;
 use clap::Args;
 use prony_types::{
-    CalibrationMethod, CalibrationSpec, EngineSpec, HalfSpec, Precision, ProfileShape, QuantiseSpec, RewriteSpec,
-    SourceSpec, TacticSources,
+    BackendName, CalibrationMethod, CalibrationSpec, EngineSpec, HalfSpec, Precision, ProfileShape, QuantiseFor,
+    QuantiseSpec, RewriteSpec, SourceSpec, TacticSources,
 };
 use serde::{Deserialize, Deserializer};
 
@@ -199,6 +199,7 @@ impl EngineArgs {
     pub(crate) fn rewrite(
         &self,
         precision: Precision,
+        backend: BackendName,
         scenes: bool,
         images: Option<&Path>,
     ) -> anyhow::Result<Option<RewriteSpec>> {
@@ -208,8 +209,9 @@ impl EngineArgs {
         let own = EngineArgs { calibration: self.calibration.clone().or(images.map(Path::to_owned)), ..self.clone() };
         let method = self.calibration_method.unwrap_or(REWRITE_METHOD);
         let calibration = own.calibration(scenes)?.map(|calibration| CalibrationSpec { method, ..calibration });
-        Ok(calibration
-            .map(|calibration| RewriteSpec::Int8(QuantiseSpec { calibration, per_channel: true, exclude: Vec::new() })))
+        let target = patterns_of(backend);
+        let quantise = |calibration| QuantiseSpec { calibration, per_channel: true, exclude: Vec::new(), target };
+        Ok(calibration.map(|calibration| RewriteSpec::Int8(quantise(calibration))))
     }
 
     fn calibration(&self, scenes: bool) -> anyhow::Result<Option<CalibrationSpec>> {
@@ -229,6 +231,16 @@ impl EngineArgs {
             frames: self.calibration_frames.unwrap_or(CALIBRATION_FRAMES),
             seed: self.calibration_seed.unwrap_or(CALIBRATION_SEED),
         }))
+    }
+}
+
+/// The patterns that a backend has kernels for.
+const fn patterns_of(backend: BackendName) -> QuantiseFor {
+    match backend {
+        BackendName::OrtCpu => QuantiseFor::Onnxruntime,
+        BackendName::Openvino | BackendName::OrtOpenvino => QuantiseFor::Openvino,
+        BackendName::Tensorrt | BackendName::Trtexec | BackendName::OrtTensorrt => QuantiseFor::Tensorrt,
+        BackendName::Rten | BackendName::OrtCuda => QuantiseFor::Any,
     }
 }
 

@@ -47,12 +47,8 @@ pub use record::{
     ModelRecord, Phases, PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo,
     RunRecord, SCHEMA, SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
 };
-<<<<<<< HEAD
-pub use rewrite::{HalfSpec, QuantiseSpec, RewriteJob, RewriteSpec};
-pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
-=======
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
->>>>>>> h-quantise
+pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
 pub use sample::{Sample, Stage, Telemetry};
 pub use tensor::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};
 pub use verdict::{Difference, Verdict};

@@ -56,9 +56,9 @@ impl<'a> Node<'a> {
 
     /// Whether nothing it is fed depends on a frame. A node without inputs is a constant, unless it rolls dice.
     pub(super) fn is_constant(&self) -> bool {
-        let given = self.proto.input.iter().filter(|name| !name.is_empty());
+        let mut given = self.proto.input.iter().filter(|name| !name.is_empty());
         let constant = |name: &String| self.values.get(name.as_str()).is_some_and(|value| value.constant);
-        !self.op().starts_with("Random") && given.map(constant).all(|constant| constant)
+        !self.op().starts_with("Random") && given.all(constant)
     }
 
     fn attribute(&self, name: &str) -> Option<&'a AttributeProto> {

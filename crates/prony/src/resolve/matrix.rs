@@ -161,7 +161,7 @@ impl Matrix<'_> {
             return Some(Err(Problem::Precision(reason)));
         }
         let builtin = matches!(cell.model.source, ModelSource::Builtin(_));
-        let rewrite = match self.engine.rewrite(cell.precision, builtin, self.images) {
+        let rewrite = match self.engine.rewrite(cell.precision, cell.backend, builtin, self.images) {
             Ok(rewrite) => rewrite,
             Err(error) => return Some(Err(Problem::Input(format!("{error:#}")))),
         };
