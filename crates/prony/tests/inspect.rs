@@ -80,7 +80,8 @@ fn graph_file(place: &Place, name: &str, more: Vec<NodeProto>) -> PathBuf {
         ..GraphProto::default()
     };
     let path = place.path(name);
-    fs::write(&path, ModelProto::new(graph, &[("author", "somebody"), ("notes", "\u{1b}[31mred")]).encode_to_vec()).unwrap();
+    fs::write(&path, ModelProto::new(graph, &[("author", "somebody"), ("notes", "\u{1b}[31mred")]).encode_to_vec())
+        .unwrap();
     path
 }
 
@@ -151,7 +152,9 @@ fn what_is_not_known_of_a_graph_is_said() {
     let output = inspect(&place, &path, &[]);
     expect_code(&output, 0);
     let text = stdout(&output);
-    for fact in ["y other[of unknown shape]", "at least ", "the cost of 1 of 2 nodes, Magic first", "head          none"] {
+    for fact in
+        ["y other[of unknown shape]", "at least ", "the cost of 1 of 2 nodes, Magic first", "head          none"]
+    {
         assert!(text.contains(fact), "{fact}: {text}");
     }
 }

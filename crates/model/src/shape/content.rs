@@ -89,7 +89,7 @@ pub(super) fn outputs(node: &Node<'_>, shapes: &[Option<Shape>]) -> Vec<Option<C
     if !node.is_standard() || shapes.is_empty() || !shapes.iter().all(small) {
         return Vec::new();
     }
-    match (node.op(), &shapes[..]) {
+    match (node.op(), shapes) {
         ("Split", _) => split(node, shapes),
         (op, [Some(shape)]) => {
             let content = first(node, op, shape);

@@ -36,7 +36,7 @@ fn operations(compute: (u32, u32), precision: Precision) -> Option<u32> {
     use Precision::{Bf16, Fp8, Fp16, Fp32, Int8, Nvfp4, Tf32};
     Some(match (compute, precision) {
         ((6, 0) | (7, _) | (8, 0), Fp32) => 128,
-        ((5, _) | (6, 1 | 2) | (8, 6 | 7 | 9) | (9, 0) | (10 | 11 | 12, 0), Fp32) => 256,
+        ((5, _) | (6, 1 | 2) | (8, 6 | 7 | 9) | (9, 0) | (10..=12, 0), Fp32) => 256,
         ((6, 0), Fp16) => 256,
         ((5, 3) | (6, 2), Fp16) => 512,
         ((7, _), Fp16) => 1024,

@@ -75,11 +75,11 @@ fn place(backend: BackendName, provider: &ProviderSpec) -> Where<'_> {
 /// Whether a backend could run the model as it is.
 fn ability(found: &Found, name: BackendName, info: &ModelInfo) -> Result<Option<String>, String> {
     backend(name).supports(Precision::Native, info, &ProviderSpec::default())?;
-    let runtime = choose(found, name).map_err(|reason| without_name(name, reason))?;
+    let runtime = choose(found, name).map_err(|reason| without_name(name, &reason))?;
     let builds = info.format == ModelFormat::Onnx && matches!(name, BackendName::Tensorrt | BackendName::Trtexec);
     if builds {
         let tensorrt =
-            choose(found, BackendName::Tensorrt).map_err(|reason| without_name(BackendName::Tensorrt, reason))?;
+            choose(found, BackendName::Tensorrt).map_err(|reason| without_name(BackendName::Tensorrt, &reason))?;
         let parser = |runtime: &prony_types::RuntimeSpec| runtime.companions.contains_key(&RuntimeName::Nvonnxparser);
         if !tensorrt.as_ref().is_some_and(parser) {
             return Err(
@@ -91,6 +91,6 @@ fn ability(found: &Found, name: BackendName, info: &ModelInfo) -> Result<Option<
 }
 
 /// The reason stands behind the name already.
-fn without_name(name: BackendName, reason: String) -> String {
-    reason.strip_prefix(&format!("{name}: ")).map_or(reason.clone(), str::to_owned)
+fn without_name(name: BackendName, reason: &str) -> String {
+    reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason).to_owned()
 }
