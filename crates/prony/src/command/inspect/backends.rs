@@ -28,7 +28,7 @@ pub(super) struct Runners {
 
 impl Runners {
     /// Asks every backend. The CPU is measured where that tells something, and where nobody else is measuring.
-    pub(super) fn of(found: &Found, info: &ModelInfo, graph: &Graph) -> Runners {
+    pub(super) fn of(found: &Found, info: &ModelInfo, graph: &Graph, device: u32) -> Runners {
         let abilities = BackendName::ALL.iter().map(|&name| (name, ability(found, name, info)));
         let abilities: Vec<_> = abilities.collect();
         let (precision, provider) = (precision_of(info), ProviderSpec::default());
@@ -36,14 +36,14 @@ impl Runners {
         let on_cpu = abilities.iter().any(|(name, ability)| ability.is_ok() && !name.on_gpu());
         let lock = (on_cpu && precision == Precision::Fp32).then(MachineLock::if_free);
         if let Some(Some(_)) = &lock {
-            roofline::measure_cpu(&mut peaks, &place(BackendName::Rten, &provider));
+            roofline::measure_cpu(&mut peaks, &place(BackendName::Rten, 0, &provider));
         }
         let runner = |(name, ability): (BackendName, Result<Option<String>, String>)| {
             let floor = ability.is_ok().then(|| {
                 let busy = matches!(lock, Some(None)) && !name.on_gpu();
                 let peak = match busy {
                     true => Err("another prony is measuring on this machine; ask again when it is done".to_owned()),
-                    false => roofline::peak_for(&peaks, &found.gpus, &place(name, &provider), precision),
+                    false => roofline::peak_for(&peaks, &found.gpus, &place(name, device, &provider), precision),
                 };
                 peak.and_then(|peak| roofline::floor(&graph.anatomy.cost, &peak))
             });
@@ -68,8 +68,8 @@ impl Runners {
     }
 }
 
-fn place(backend: BackendName, provider: &ProviderSpec) -> Where<'_> {
-    Where { backend, device: 0, threads: None, provider }
+fn place(backend: BackendName, device: u32, provider: &ProviderSpec) -> Where<'_> {
+    Where { backend, device, threads: None, provider }
 }
 
 /// Whether a backend could run the model as it is.
