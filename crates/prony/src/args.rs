@@ -309,7 +309,7 @@ pub(crate) struct RuntimeNameArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  prony inspect yolo.onnx               shapes, cost, types, head, classes, what can run it here and how fast at best
+  prony inspect yolo.onnx               shapes, cost, types, head, classes, what can run it here
   prony inspect yolo.onnx --layers      every node by its share of the arithmetic
   prony inspect yolo.onnx --imgsz 480x640 --batch 4 --json
   prony inspect big.onnx --no-backends  the file alone
@@ -318,9 +318,9 @@ pub(crate) struct RuntimeNameArgs {
   prony inspect yolo.engine --json
   prony inspect nms.engine --plugin libmyplugins.so
 
-A multiply-add counts 2 FLOPs. A predicted time is a floor: what the arithmetic and the memory traffic
-of the layers take at the peak of the device, which is measured (CPU) or computed from what the driver
-says (NVIDIA). Backends come no nearer than they can; it is no forecast.
+A multiply-add counts 2 FLOPs. A predicted time is a floor and no forecast: what the arithmetic
+and the memory traffic of the layers take at the peak of the device, which is measured (CPU) or
+computed from what the driver says (NVIDIA).
 
 Without a GPU or TensorRT an engine still says what its file says, and one line why the rest is
 missing; that is no failure. Exit codes: 0 all well; 2 wrong usage, or no model.")]
@@ -345,7 +345,7 @@ pub(crate) struct InspectArgs {
     /// A plugin library that the engine needs
     #[arg(long, value_name = "FILE")]
     pub(crate) plugin: Vec<PathBuf>,
-    /// Which GPU opens an engine, from 0
+    /// Which GPU opens an engine, or is predicted for, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device: u32,
     /// Open an engine although it was built for another GPU or another TensorRT

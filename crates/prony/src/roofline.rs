@@ -28,7 +28,7 @@ impl<'a> Where<'a> {
     pub(crate) fn on_cpu(&self) -> bool {
         let elsewhere = self.provider.openvino_device.as_deref().is_some_and(|device| !device.starts_with("CPU"));
         let openvino = matches!(self.backend, BackendName::Openvino | BackendName::OrtOpenvino);
-        !self.backend.on_gpu() && !(openvino && elsewhere)
+        !(self.backend.on_gpu() || openvino && elsewhere)
     }
 
     fn cpu_threads(&self) -> u32 {

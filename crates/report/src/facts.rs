@@ -246,7 +246,7 @@ fn roofline(cell: &CellRecord) -> Option<Group> {
         list.add("arithmetic", format!("{}\u{a0}GFLOP a call", figure::number(floor.flops as f64 / 1e9)));
         list.add("moved", format!("{} by convolutions and products", figure::bytes(floor.bytes)));
         list.maybe("intensity", floor.intensity().map(|ratio| format!("{} FLOP a byte", figure::number(ratio))));
-        list.add("of", &floor.device);
+        list.add("peak of", &floor.device);
     }
     list.maybe("no prediction", cell.roofline_absent.as_deref());
     list.group("Roofline")

@@ -1,5 +1,7 @@
+use prost::Message as _;
+
 use super::*;
-use crate::onnx::{TensorProto, ValueInfo};
+use crate::onnx::{ModelProto, TensorProto, ValueInfo};
 use crate::shape::{Sizes, infer};
 
 const SIZES: Sizes = Sizes { batch: 1, imgsz: None };
@@ -34,6 +36,22 @@ fn a_multiply_add_counts_two() {
     assert_eq!(plain.nodes[0].weight_bytes, weights);
     assert_eq!(plain.bytes(), weights + 4 * (3 * 64 + elements));
     assert_eq!(cost(&convolution(vec![], true)).flops(), elements * 27 * 2 + elements);
+}
+
+/// The figures that the authors publish, at the size that they publish them for; a convolution's work goes with the area.
+#[test]
+fn published_figures_are_met_within_3_percent() {
+    let cases =
+        [("yolov8n", 1, 8.7e9, 640.0), ("yolov5n-dynamic", 2, 7.7e9, 640.0), ("resnet18", 2, 2.0 * 1.81e9, 224.0)];
+    for (name, batch, published, side) in cases {
+        let path = format!("{}/tests/golden/shapes/{name}.onnx", env!("CARGO_MANIFEST_DIR"));
+        let model = ModelProto::decode(&std::fs::read(path).unwrap()[..]).unwrap();
+        let graph = model.graph.unwrap();
+        let cost = Cost::of(&graph, &infer(&graph, &Sizes { batch, imgsz: Some([160, 192]) }));
+        assert_eq!(cost.unknown().count(), 0, "{name}");
+        let flops = cost.flops() as f64 / batch as f64 * (side * side) / (160.0 * 192.0);
+        assert!((flops / published - 1.0).abs() < 0.03, "{name}: {flops:e} for {published:e}");
+    }
 }
 
 #[test]

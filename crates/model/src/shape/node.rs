@@ -54,11 +54,13 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether nothing it is fed depends on a frame. A node without inputs is a constant, unless it rolls dice.
+    /// Whether nothing it is fed depends on a frame. A node without inputs is a constant, unless it rolls dice; a graph
+    /// within it may look at anything outside.
     pub(super) fn is_constant(&self) -> bool {
         let mut given = self.proto.input.iter().filter(|name| !name.is_empty());
         let constant = |name: &String| self.values.get(name.as_str()).is_some_and(|value| value.constant);
-        !self.op().starts_with("Random") && given.all(constant)
+        let alone = self.proto.attribute.iter().all(|attribute| attribute.g.is_none() && attribute.graphs.is_empty());
+        alone && !self.op().starts_with("Random") && given.all(constant)
     }
 
     fn attribute(&self, name: &str) -> Option<&'a AttributeProto> {

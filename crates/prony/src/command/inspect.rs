@@ -135,7 +135,7 @@ fn look<'a>(args: &'a InspectArgs, source: &ModelSource) -> anyhow::Result<Looke
         file.forget_bytes_on_disk();
         let runners = match found.map(|found| found.join()) {
             None => None,
-            Some(Ok(found)) => Some(Runners::of(&found?, &file.info, &graph)),
+            Some(Ok(found)) => Some(Runners::of(&found?, &file.info, &graph, args.device)),
             Some(Err(_)) => bail!("the thread that looks for libraries died"),
         };
         let layers = args.layers;

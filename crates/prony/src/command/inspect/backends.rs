@@ -28,7 +28,7 @@ pub(super) struct Runners {
 
 impl Runners {
     /// Asks every backend. The CPU is measured where that tells something, and where nobody else is measuring.
-    pub(super) fn of(found: &Found, info: &ModelInfo, graph: &Graph) -> Runners {
+    pub(super) fn of(found: &Found, info: &ModelInfo, graph: &Graph, device: u32) -> Runners {
         let abilities = BackendName::ALL.iter().map(|&name| (name, ability(found, name, info)));
         let abilities: Vec<_> = abilities.collect();
         let (precision, provider) = (precision_of(info), ProviderSpec::default());
@@ -36,14 +36,14 @@ impl Runners {
         let on_cpu = abilities.iter().any(|(name, ability)| ability.is_ok() && !name.on_gpu());
         let lock = (on_cpu && precision == Precision::Fp32).then(MachineLock::if_free);
         if let Some(Some(_)) = &lock {
-            roofline::measure_cpu(&mut peaks, &place(BackendName::Rten, &provider));
+            roofline::measure_cpu(&mut peaks, &place(BackendName::Rten, 0, &provider));
         }
         let runner = |(name, ability): (BackendName, Result<Option<String>, String>)| {
             let floor = ability.is_ok().then(|| {
                 let busy = matches!(lock, Some(None)) && !name.on_gpu();
                 let peak = match busy {
                     true => Err("another prony is measuring on this machine; ask again when it is done".to_owned()),
-                    false => roofline::peak_for(&peaks, &found.gpus, &place(name, &provider), precision),
+                    false => roofline::peak_for(&peaks, &found.gpus, &place(name, device, &provider), precision),
                 };
                 peak.and_then(|peak| roofline::floor(&graph.anatomy.cost, &peak))
             });
@@ -68,18 +68,18 @@ impl Runners {
     }
 }
 
-fn place(backend: BackendName, provider: &ProviderSpec) -> Where<'_> {
-    Where { backend, device: 0, threads: None, provider }
+fn place(backend: BackendName, device: u32, provider: &ProviderSpec) -> Where<'_> {
+    Where { backend, device, threads: None, provider }
 }
 
 /// Whether a backend could run the model as it is.
 fn ability(found: &Found, name: BackendName, info: &ModelInfo) -> Result<Option<String>, String> {
     backend(name).supports(Precision::Native, info, &ProviderSpec::default())?;
-    let runtime = choose(found, name).map_err(|reason| without_name(name, reason))?;
+    let runtime = choose(found, name).map_err(|reason| without_name(name, &reason))?;
     let builds = info.format == ModelFormat::Onnx && matches!(name, BackendName::Tensorrt | BackendName::Trtexec);
     if builds {
         let tensorrt =
-            choose(found, BackendName::Tensorrt).map_err(|reason| without_name(BackendName::Tensorrt, reason))?;
+            choose(found, BackendName::Tensorrt).map_err(|reason| without_name(BackendName::Tensorrt, &reason))?;
         let parser = |runtime: &prony_types::RuntimeSpec| runtime.companions.contains_key(&RuntimeName::Nvonnxparser);
         if !tensorrt.as_ref().is_some_and(parser) {
             return Err(
@@ -91,6 +91,6 @@ fn ability(found: &Found, name: BackendName, info: &ModelInfo) -> Result<Option<
 }
 
 /// The reason stands behind the name already.
-fn without_name(name: BackendName, reason: String) -> String {
-    reason.strip_prefix(&format!("{name}: ")).map_or(reason.clone(), str::to_owned)
+fn without_name(name: BackendName, reason: &str) -> String {
+    reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason).to_owned()
 }

@@ -93,7 +93,7 @@ impl Graph {
             let value = plain(value);
             let cut: String = value.chars().take(LONGEST).collect();
             let more = if cut.len() < value.len() { "…" } else { "" };
-            lines.add("fact", format!("{}: {cut}{more}", plain(key)));
+            lines.add("metadata", format!("{}: {cut}{more}", plain(key)));
         }
     }
 
