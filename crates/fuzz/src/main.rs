@@ -1,5 +1,7 @@
 //! `prony-fuzz`: one reader for a while, on any machine. Several run beside each other as processes of their own.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -93,11 +95,13 @@ fn run(spec: &Spec) -> Result<usize, String> {
     let watched = Arc::new(AtomicU64::new(0));
     watch(name, Arc::clone(&watched), current.clone());
     let mut drive = Drive::new(spec.reader, spec.seed, load(&kept));
+    let under_way = File::create(&current).map_err(unwritable)?;
     let (begun, mut told, mut findings) = (Instant::now(), Instant::now(), Vec::new());
     let end = Duration::from_secs(spec.seconds);
     while begun.elapsed() < end {
         let input = drive.next_input();
-        fs::write(&current, &input).map_err(unwritable)?;
+        // Not made anew each time: some file systems write a file that was emptied to the disk at once.
+        under_way.write_all_at(&input, 0).and_then(|()| under_way.set_len(input.len() as u64)).map_err(unwritable)?;
         watched.store(drive.cases + 1, Ordering::Relaxed);
         let (new, fault) = drive.run(&input);
         if new {

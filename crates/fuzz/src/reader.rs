@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use prony_model::onnx::{Elements, ModelProto};
+use prony_model::onnx::{Elements, GraphProto, ModelProto};
 use prony_model::pt::{Archive, Checkpoint, Pickle, read_pickle};
 use prony_model::{ModelFile, common_taps, decoding_tail};
 use prony_source::arrays::ArrayFile;
@@ -130,17 +130,13 @@ fn checkpoint(input: &[u8], traces: &mut Traces) {
 fn onnx(input: &[u8], traces: &mut Traces) {
     let bytes = Bytes::copy_from_slice(input);
     traces.count("tail", decoding_tail(&bytes).len());
-    if let Ok(decoded) = ModelProto::decode(bytes.clone()) {
-        let graph = decoded.graph.clone().unwrap_or_default();
-        let elements = Elements::of(&graph);
-        let told = graph.node.iter().flat_map(|node| &node.output).filter_map(|name| elements.get(name));
-        told.for_each(|number| traces.at("element", number));
-        for tensor in &graph.initializer {
-            let (floats, ints) = (tensor.to_f32s().is_some(), tensor.to_i64s().is_some());
-            traces.at("weight", format!("{floats} {ints} {}", tensor.is_external()));
+    match ModelProto::decode(bytes.clone()) {
+        Ok(decoded) => {
+            graph(&decoded.graph.clone().unwrap_or_default(), 0, traces);
+            // Written again it is no larger than it was, but for packing.
+            traces.count("encoded", decoded.encode_to_vec().len() / (input.len() + 1));
         }
-        // Written again it is no larger than it was, but for packing.
-        traces.count("encoded", decoded.encode_to_vec().len() / (input.len() + 1));
+        Err(error) => traces.at("decode", error),
     }
     let model = match ModelFile::from_bytes("case", bytes) {
         Ok(model) => model,
@@ -156,6 +152,25 @@ fn onnx(input: &[u8], traces: &mut Traces) {
     match model.with_outputs(&names) {
         Ok(more) => traces.count("outputs", more.info.outputs.len()),
         Err(error) => traces.at("outputs", error),
+    }
+}
+
+/// Types and elements of a graph, and of those within it.
+fn graph(graph: &GraphProto, depth: usize, traces: &mut Traces) {
+    let elements = Elements::of(graph);
+    traces.count("nodes", graph.node.len());
+    traces.count("depth", depth);
+    for node in &graph.node {
+        let told: Vec<_> = node.output.iter().map(|name| elements.get(name)).collect();
+        traces.at_number("node", (node.op_type.len(), node.attribute.len().min(8), told));
+        node.attribute
+            .iter()
+            .filter_map(|attribute| attribute.g.as_ref())
+            .for_each(|g| self::graph(g, depth + 1, traces));
+    }
+    for tensor in &graph.initializer {
+        let read = (tensor.to_f32s().is_some(), tensor.to_i64s().is_some(), tensor.is_external());
+        traces.at_number("weight", (read, tensor.dims.len().min(8), tensor.data_type, tensor.count().is_some()));
     }
 }
 

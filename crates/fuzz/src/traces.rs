@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 /// Marks of one case.
 #[derive(Debug, Default)]
@@ -13,6 +13,13 @@ impl Traces {
     pub fn at(&mut self, stage: &str, detail: impl Display) {
         let mut hasher = DefaultHasher::new();
         (stage, kind(&detail.to_string())).hash(&mut hasher);
+        self.0.insert(hasher.finish());
+    }
+
+    /// A stage was reached with numbers that matter as they are.
+    pub fn at_number(&mut self, stage: &str, detail: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        (stage, detail).hash(&mut hasher);
         self.0.insert(hasher.finish());
     }
 

@@ -101,14 +101,16 @@ fn count_weights(graph: &GraphProto) -> (u64, Option<DType>) {
     let mut by_type: HashMap<i32, u64> = HashMap::new();
     for tensor in &graph.initializer {
         let len = tensor.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
-        *by_type.entry(tensor.data_type).or_default() += len.unwrap_or(0);
+        let count = by_type.entry(tensor.data_type).or_default();
+        // Shapes may claim anything: the sum of what they claim must not be less than a part of it.
+        *count = count.saturating_add(len.unwrap_or(0));
     }
     let is_weight = |n: i32| !matches!(dtype::from_number(n), DType::I64 | DType::I32 | DType::Bool | DType::Other);
     let weights = by_type.into_iter().filter(|&(n, _)| is_weight(n));
-    let mut total = 0;
+    let mut total = 0u64;
     let mut most = (0, None);
     for (n, count) in weights {
-        total += count;
+        total = total.saturating_add(count);
         if count > most.0 {
             most = (count, Some(dtype::from_number(n)));
         }
@@ -191,6 +193,17 @@ mod tests {
         assert_eq!(info.metadata.stride, Some(32));
         assert_eq!((info.parameters, info.weights, info.opset), (2, Some(DType::F32), Some(17)));
         assert_eq!(info.operators, ["Mul"]);
+    }
+
+    #[test]
+    fn weights_that_claim_more_than_any_number_are_counted_without_overflow() {
+        let mut model = tiny();
+        let graph = model.graph.as_mut().unwrap();
+        for (name, data_type) in [("a", dtype::FLOAT), ("b", dtype::FLOAT), ("c", dtype::FLOAT16)] {
+            let dims = vec![i64::MAX, 2];
+            graph.initializer.push(TensorProto { name: name.into(), dims, data_type, ..TensorProto::default() });
+        }
+        assert_eq!(read(&model.encode_to_vec().into()).unwrap().parameters, u64::MAX);
     }
 
     #[test]

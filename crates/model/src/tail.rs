@@ -46,7 +46,9 @@ fn learns(node: &NodeProto, weights: &HashMap<&str, &[i64]>) -> bool {
         return false;
     }
     let Some(dims) = node.input.get(1).and_then(|name| weights.get(name.as_str())) else { return false };
-    dims.iter().product::<i64>() >= LEAST_WEIGHTS && !(convolution && dims.first() == Some(&1))
+    // A shape may claim anything; what is more than a number is more than the least.
+    let weights = dims.iter().fold(1i64, |all, &axis| all.saturating_mul(axis));
+    weights >= LEAST_WEIGHTS && !(convolution && dims.first() == Some(&1))
 }
 
 #[cfg(test)]
@@ -87,6 +89,14 @@ mod tests {
         };
         let expected = ["boxes", "distances", "scores", "soft", "y"].map(String::from);
         assert_eq!(tail(&graph), BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn a_weight_larger_than_any_number_does_not_overflow() {
+        let nodes = vec![node("MatMul", &["x", "w"], "y")];
+        let weights = vec![weight("w", &[i64::MAX, i64::MAX, 3])];
+        let graph = GraphProto { node: nodes, initializer: weights, ..GraphProto::default() };
+        assert_eq!(tail(&graph), BTreeSet::from(["y".to_owned()]));
     }
 
     #[test]
