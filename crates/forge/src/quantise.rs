@@ -140,7 +140,11 @@ fn ranges(
     let mut unit: BTreeSet<&str> = BTreeSet::new();
     for (name, group) in &placement.tensors.scales {
         let whole = together.entry(group).or_default();
-        histograms.get(name).filter(|_| placement.tensors.measured.contains(name)).into_iter().for_each(|h| whole.merge(h));
+        histograms
+            .get(name)
+            .filter(|_| placement.tensors.measured.contains(name))
+            .into_iter()
+            .for_each(|h| whole.merge(h));
         if placement.tensors.unit.contains(name) {
             unit.insert(group);
         }

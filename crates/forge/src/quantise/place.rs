@@ -104,7 +104,8 @@ pub(crate) fn place(known: &Known<'_>, exclude: &[String], target: QuantiseFor) 
     }
     if layers.is_empty() {
         let first = float.iter().map(|layer| layer.why).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
-        let reason = if first.is_empty() { "it has no convolution and no matrix product".into() } else { first.join("; ") };
+        let reason =
+            if first.is_empty() { "it has no convolution and no matrix product".into() } else { first.join("; ") };
         return Err(ForgeError::Model(format!("nothing in the graph can be quantised: {reason}")));
     }
     let tensors = reach(known, &layers, target);

@@ -95,7 +95,11 @@ pub(crate) fn fact(spec: &QuantiseSpec, data_sha256: &str) -> String {
     let (method, frames) = (spec.calibration.method, spec.calibration.frames);
     let by = if spec.per_channel { "by channel" } else { "by tensor" };
     let version = env!("CARGO_PKG_VERSION");
-    format!("int8, {method} of {frames} frames ({}), weights {by}, for {}, prony {version}", &data_sha256[..16], spec.target)
+    format!(
+        "int8, {method} of {frames} frames ({}), weights {by}, for {}, prony {version}",
+        &data_sha256[..16],
+        spec.target
+    )
 }
 
 /// Puts together what is known.

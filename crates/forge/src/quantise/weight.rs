@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn bytes_are_back_within_half_a_step() {
-        let weights: Vec<f32> = (0..600).map(|i| ((i * 37 % 211) as f32 - 105.0) * 1.3e-3 * (1 + i / 100) as f32).collect();
+        let weights: Vec<f32> =
+            (0..600).map(|i| ((i * 37 % 211) as f32 - 105.0) * 1.3e-3 * (1 + i / 100) as f32).collect();
         let channels = Channels::along(0, &[6, 100]);
         let rounded = round(&weights, channels, |_| 0.0);
         for (i, (&weight, &byte)) in weights.iter().zip(&rounded.bytes).enumerate() {

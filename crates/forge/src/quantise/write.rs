@@ -206,7 +206,8 @@ impl<'a> Writer<'a> {
         nodes.iter().for_each(|node| reads(node, &mut read));
         let replaced: HashSet<&str> = self.plan.placement.layers.iter().map(|layer| layer.weight.as_str()).collect();
         let gone = |name: &str| replaced.contains(name) && !read.contains(name);
-        let initializer = old.initializer.iter().filter(|tensor| !gone(&tensor.name)).cloned().chain(self.new).collect();
+        let initializer =
+            old.initializer.iter().filter(|tensor| !gone(&tensor.name)).cloned().chain(self.new).collect();
         let input = old.input.iter().filter(|value| !gone(&value.name)).cloned().collect();
         let value_info = old.value_info.iter().filter(|value| !gone(&value.name)).cloned().collect();
         let stays = |node: &NodeProto| !(node.op_type == "Constant" && node.output.iter().all(|name| gone(name)));
@@ -225,7 +226,13 @@ fn reads<'a>(node: &'a NodeProto, read: &mut HashSet<&'a str>) {
 
 /// A tensor of bytes.
 fn bytes(name: &str, dims: &[i64], data_type: i32, raw: Vec<u8>) -> TensorProto {
-    TensorProto { name: name.into(), dims: dims.into(), data_type, raw_data: Bytes::from(raw), ..TensorProto::default() }
+    TensorProto {
+        name: name.into(),
+        dims: dims.into(),
+        data_type,
+        raw_data: Bytes::from(raw),
+        ..TensorProto::default()
+    }
 }
 
 #[cfg(test)]

@@ -118,12 +118,8 @@ fn spec(args: &QuantizeArgs) -> anyhow::Result<QuantiseSpec> {
     let Some(calib) = &args.calib else {
         bail!("--calib is missing: ranges are found on real inputs; give scenes, a folder of images or an .npz");
     };
-    let calibration = CalibrationSpec {
-        method: args.method,
-        source: source_of(calib)?,
-        frames: args.samples,
-        seed: args.seed,
-    };
+    let calibration =
+        CalibrationSpec { method: args.method, source: source_of(calib)?, frames: args.samples, seed: args.seed };
     let (per_channel, target) = (args.per_channel, args.target);
     Ok(QuantiseSpec { calibration, per_channel, exclude: args.exclude.clone(), target })
 }
@@ -142,7 +138,10 @@ fn source_of(calib: &Path) -> anyhow::Result<SourceSpec> {
 fn runtime(args: &QuantizeArgs) -> anyhow::Result<Option<RuntimeSpec>> {
     match args.backend {
         BackendName::Rten => {
-            ensure!(args.library.is_empty() || args.gate.is_some(), "--library is for --backend ort-cpu; rten is built in");
+            ensure!(
+                args.library.is_empty() || args.gate.is_some(),
+                "--library is for --backend ort-cpu; rten is built in"
+            );
             Ok(None)
         }
         BackendName::OrtCpu => {

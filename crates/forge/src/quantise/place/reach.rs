@@ -50,7 +50,8 @@ pub(crate) fn reach(known: &Known<'_>, layers: &[Layer], target: QuantiseFor) ->
         let first = members.next().unwrap_or_default();
         members.for_each(|other| groups.join(first, other));
     }
-    let given = |name: &&str| nodes.iter().enumerate().find(|(_, node)| node.output.iter().any(|output| output == name));
+    let given =
+        |name: &&str| nodes.iter().enumerate().find(|(_, node)| node.output.iter().any(|output| output == name));
     let passed_on = |name: &&str| given(name).is_some_and(|(index, node)| inside.contains(&index) && passes(node));
     let of_sigmoid = |name: &&str| given(name).is_some_and(|(_, node)| node.op_type == "Sigmoid");
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();

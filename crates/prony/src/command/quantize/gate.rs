@@ -59,16 +59,12 @@ impl<'a> Gate<'a> {
     }
 
     /// Keeps the dearest layers in float: none, one, two, four, … until the limit holds, and then as few as will do.
-    pub(super) fn search(
-        &self,
-        work: &Work<'_>,
-        spec: &QuantiseSpec,
-        losses: &[LayerLoss],
-    ) -> anyhow::Result<Search> {
+    pub(super) fn search(&self, work: &Work<'_>, spec: &QuantiseSpec, losses: &[LayerLoss]) -> anyhow::Result<Search> {
         let scratch = tempfile::tempdir().context("cannot make a folder for what is scored")?;
         let data = self.data(work.source, scratch.path())?;
         let whole = self.score(work, work.name, &data, scratch.path())?;
-        let mut tries = Tries { gate: self, work, spec, losses, data: &data, scratch: scratch.path(), whole, seen: Vec::new() };
+        let mut tries =
+            Tries { gate: self, work, spec, losses, data: &data, scratch: scratch.path(), whole, seen: Vec::new() };
         let mut best = tries.with(0)?;
         let (mut low, mut high) = (0, 1);
         // All but one: a graph without a layer in bytes is no answer.
@@ -138,7 +134,8 @@ impl<'a> Gate<'a> {
         let output = eval.stderr(Stdio::piped()).output().context("cannot start `prony eval`")?;
         work.end_if_asked();
         let said = || String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
-        let record: RunRecord = serde_json::from_slice(&output.stdout).with_context(|| format!("{model}: {}", said()))?;
+        let record: RunRecord =
+            serde_json::from_slice(&output.stdout).with_context(|| format!("{model}: {}", said()))?;
         let cell = record.cells.first().with_context(|| format!("{model}: {}", said()))?;
         let reason = cell.reason.clone().unwrap_or_else(said);
         let accuracy = cell.accuracy.as_ref().with_context(|| format!("{model} could not be scored: {reason}"))?;

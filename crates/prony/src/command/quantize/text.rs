@@ -72,7 +72,9 @@ impl Outcome<'_> {
         }
         let file = self.target.file.display();
         let _ = match self.written() {
-            true => writeln!(text, "written: {file} ({:.1} MB) and {file}.json", self.quantised.bytes.len() as f64 / 1e6),
+            true => {
+                writeln!(text, "written: {file} ({:.1} MB) and {file}.json", self.quantised.bytes.len() as f64 / 1e6)
+            }
             false => writeln!(text, "nothing was written"),
         };
         text
