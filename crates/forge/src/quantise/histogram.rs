@@ -31,11 +31,10 @@ impl Histogram {
     /// Counts values; `false`, and nothing is counted, where one is not finite.
     #[must_use]
     pub(crate) fn add(&mut self, values: &[f32]) -> bool {
-        // Not `f32::max`, which would pass over what is no number.
-        let max = values.iter().fold(0.0f32, |max, x| if x.abs() <= max { max } else { x.abs() });
-        if !max.is_finite() {
+        if !values.iter().all(|x| x.is_finite()) {
             return false;
         }
+        let max = values.iter().fold(0.0f32, |max, x| max.max(x.abs()));
         if max > 0.0 {
             self.make_room(max);
         }
