@@ -70,6 +70,8 @@ impl<'a> Walk<'a> {
     pub(super) fn layers(&mut self, model: &Place<'a>, image: Value) -> Result<(Place<'a>, Vec<Value>), ForgeError> {
         let mut given: Vec<Given> = Vec::new();
         let mut layers = model.members()?;
+        // This row is gone through and not called, so it has no scope of its own.
+        layers.iter_mut().for_each(|layer| layer.scope = format!("/{}", layer.path));
         let head = layers.pop().ok_or_else(|| model.fault("it has no layers"))?;
         for (at, layer) in layers.iter().enumerate() {
             let sources = self.sources(layer, at, &given, &image)?;
