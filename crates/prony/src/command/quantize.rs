@@ -22,7 +22,8 @@ use self::output::Target;
 use self::text::Outcome;
 use super::run::{found_runtime, tell_loader};
 use crate::args::QuantizeArgs;
-use crate::resolve::{image_size, model_source};
+use crate::model::{Located, Opening, locate, open};
+use crate::resolve::image_size;
 use crate::run::{Interrupt, artifacts};
 use crate::runtime::home;
 
@@ -44,9 +45,12 @@ pub(crate) fn quantize(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
 
 fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     let spec = spec(args)?;
-    let source = model_source(&args.model)?;
+    let Located { source, note } = locate(&args.model)?;
+    note.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
     let gate = Gate::asked(args, &source)?;
-    let model = ModelFile::open(&source)?;
+    let mut how = Opening::in_home(args.home.as_deref());
+    how.export.imgsz = args.imgsz.map(|size| size.0);
+    let model = open(&args.model, &how)?.file;
     let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", args.model);
     let imgsz = image_size(&args.imgsz.map(|size| size.0), HeadChoice::None, &model.info).map_err(of_model)?;
     let target = Target::find(args, &source)?;
