@@ -2,10 +2,12 @@
 //! Nothing of the checkpoint is executed, and what is not wholly understood is refused.
 
 mod block;
+mod file;
 mod fuse;
 mod graph;
 mod guard;
 mod head;
+mod limit;
 mod metadata;
 mod place;
 mod walk;
@@ -13,9 +15,7 @@ mod walk;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use prony_model::onnx::{
-    Dimension, GraphProto, ModelProto, NodeProto, TensorShape, TensorType, TypeProto, ValueInfo, dimension, dtype,
-};
+use prony_model::onnx::{ModelProto, TensorProto};
 use prony_model::pt::Checkpoint;
 use prost::Message as _;
 use serde::Serialize;
@@ -30,12 +30,6 @@ use crate::ForgeError;
 pub const DEFAULT_IMGSZ: [u32; 2] = [640, 640];
 /// Operator sets that can be written.
 pub const OPSETS: RangeInclusive<u32> = 13..=18;
-/// Most images a call.
-const BATCH: u32 = 4096;
-/// Longest side of an image.
-const SIDE: u32 = 8192;
-/// What fits into a file of protocol buffers.
-const LARGEST: u64 = (1 << 31) - (1 << 20);
 
 /// What is to be written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -112,14 +106,14 @@ pub fn export(checkpoint: &Checkpoint, options: &ExportOptions) -> Result<Export
     if let Some(reason) = checkpoint.refusal() {
         return Err(ForgeError::Unsupported(reason));
     }
-    check(options)?;
-    bounded(checkpoint)?;
-    let [height, width] = image_size(checkpoint, options.imgsz)?;
+    limit::check(options)?;
+    limit::bounded(checkpoint)?;
+    let [height, width] = limit::image_size(checkpoint, options.imgsz)?;
     let model = checkpoint.model.as_ref().ok_or_else(|| ForgeError::Model("it holds no model".to_owned()))?;
     let root = Place { module: model, path: String::new(), scope: String::new() };
     let layers = model.child("model").ok_or_else(|| ForgeError::Model("its model has no layers".to_owned()))?;
     let layers = Place { module: layers, path: "model".to_owned(), scope: "/model".to_owned() };
-    let channels = channels(checkpoint, &layers)?;
+    let channels = limit::channels(checkpoint, &layers)?;
     let dims = [options.batch, u32::try_from(channels).unwrap_or(u32::MAX), height, width].map(|side| side as usize);
     let image = Value { name: "images".to_owned(), dims: dims.to_vec() };
     let mut walk = Walk {
@@ -137,8 +131,8 @@ pub fn export(checkpoint: &Checkpoint, options: &ExportOptions) -> Result<Export
     let graph = walk.graph;
     let mut made = Exported {
         bytes: Vec::new(),
-        input: (image.name.clone(), input_axes(&image, options.dynamic)),
-        output: ("output0".to_owned(), output_axes(&decoded.output, options.dynamic, decoded.end2end)),
+        input: (image.name.clone(), file::input_axes(&image, options.dynamic)),
+        output: ("output0".to_owned(), file::output_axes(&decoded.output, options.dynamic, decoded.end2end)),
         imgsz: [height, width],
         names,
         end2end: decoded.end2end,
@@ -148,7 +142,7 @@ pub fn export(checkpoint: &Checkpoint, options: &ExportOptions) -> Result<Export
         notes,
     };
     let facts = metadata::facts(checkpoint, options, &made, channels);
-    let mut file = file(graph, &made, &decoded.output.name, options.opset, &facts);
+    let mut file = file::file(graph, &made, &decoded.output.name, options.opset, &facts);
     if options.half {
         file = halve(file)?;
     }
@@ -156,93 +150,13 @@ pub fn export(checkpoint: &Checkpoint, options: &ExportOptions) -> Result<Export
     Ok(made)
 }
 
-fn elements(tensor: &prony_model::onnx::TensorProto) -> u64 {
+fn elements(tensor: &TensorProto) -> u64 {
     tensor.count().unwrap_or_default() as u64
 }
 
 /// 16-bit floats throughout, inputs and outputs too.
 fn halve(_file: ModelProto) -> Result<ModelProto, ForgeError> {
     Err(ForgeError::Unsupported("--half is not there yet; leave it out and convert the file afterwards".to_owned()))
-}
-
-fn check(options: &ExportOptions) -> Result<(), ForgeError> {
-    let wrong = |reason: String| Err(ForgeError::Model(reason));
-    if !OPSETS.contains(&options.opset) {
-        return wrong(format!(
-            "operator set {} is not supported; {} to {} are",
-            options.opset,
-            OPSETS.start(),
-            OPSETS.end()
-        ));
-    }
-    if !(1..=BATCH).contains(&options.batch) {
-        return wrong(format!("a batch of {} is not supported; 1 to {BATCH} are", options.batch));
-    }
-    Ok(())
-}
-
-/// Refuses weights that say they are more than the file can hold: many tensors over one storage, or compressed nothing.
-fn bounded(checkpoint: &Checkpoint) -> Result<(), ForgeError> {
-    let mut elements = 0u64;
-    if let Some(model) = &checkpoint.model {
-        model.visit(&mut |module| {
-            let tensors = module.parameters.iter().chain(&module.buffers).filter_map(|(_, tensor)| tensor.as_ref());
-            elements += tensors.map(|tensor| tensor.elements() as u64).sum::<u64>();
-        });
-    }
-    // Half floats, which are the smallest that weights are saved as.
-    let file = checkpoint.archive.len() as u64;
-    if elements.saturating_mul(2) > file.saturating_mul(4) {
-        return Err(ForgeError::Model(format!(
-            "its weights are said to have {elements} elements, which a file of {file} bytes does not hold"
-        )));
-    }
-    match elements.saturating_mul(4) > LARGEST {
-        true => {
-            Err(ForgeError::Unsupported(format!("it has {elements} weights, and an ONNX file holds 2 GiB at most")))
-        }
-        false => Ok(()),
-    }
-}
-
-/// The size that was asked for, or the one that the model was trained with. Every level must divide it.
-fn image_size(checkpoint: &Checkpoint, asked: Option<[u32; 2]>) -> Result<[u32; 2], ForgeError> {
-    let trained = checkpoint.imgsz.and_then(|[height, width]| {
-        let side = |side: i64| u32::try_from(side).ok().filter(|side| (1..=SIDE).contains(side));
-        Some([side(height)?, side(width)?])
-    });
-    let size = asked.or(trained).unwrap_or(DEFAULT_IMGSZ);
-    let largest = checkpoint.strides.iter().copied().fold(0.0, f32::max);
-    let whole = (1.0..=1024.0).contains(&largest) && largest.fract() == 0.0;
-    if !whole {
-        return Err(ForgeError::Model(format!(
-            "its strides are {:?}, and whole numbers were expected",
-            checkpoint.strides
-        )));
-    }
-    let stride = largest as u32;
-    if size.iter().all(|side| (1..=SIDE).contains(side) && side % stride == 0) {
-        return Ok(size);
-    }
-    let fitting = size.map(|side| side.clamp(1, SIDE).next_multiple_of(stride).min(SIDE / stride * stride));
-    let text = |[height, width]: [u32; 2]| format!("{height}x{width}");
-    Err(ForgeError::Model(format!(
-        "an image of {} does not fit its largest stride of {stride}; --imgsz {} does",
-        text(size),
-        text(fitting)
-    )))
-}
-
-/// Channels of the image: what the first convolution takes.
-fn channels(checkpoint: &Checkpoint, layers: &Place<'_>) -> Result<usize, ForgeError> {
-    let mut first = None;
-    layers.module.visit(&mut |module| {
-        if first.is_none() && module.class.name == "Conv2d" {
-            first = module.attribute("in_channels").and_then(|id| checkpoint.pickle.int(id));
-        }
-    });
-    let channels = first.and_then(|channels| usize::try_from(channels).ok()).filter(|n| (1..=1024).contains(n));
-    channels.ok_or_else(|| layers.fault("it has no convolution that says how many channels an image has"))
 }
 
 /// Every weight must have been used, those beside the layers too.
@@ -279,57 +193,4 @@ fn names(checkpoint: &Checkpoint, classes: usize) -> (BTreeMap<i64, String>, Vec
 fn limits(options: &ExportOptions, end2end: bool, output: &Value) -> Option<String> {
     let boxes = output.dims.get(1).filter(|_| options.dynamic && end2end)?;
     Some(format!("every image must have at least {boxes} places, the cells of all levels together"))
-}
-
-fn input_axes(image: &Value, dynamic: bool) -> Vec<Axis> {
-    axes(image, if dynamic { [Some("batch"), None, Some("height"), Some("width")] } else { [None; 4] })
-}
-
-fn output_axes(output: &Value, dynamic: bool, end2end: bool) -> Vec<Axis> {
-    let places = (!end2end).then_some("anchors");
-    axes(output, if dynamic { [Some("batch"), None, places, None] } else { [None; 4] })
-}
-
-fn axes(value: &Value, named: [Option<&str>; 4]) -> Vec<Axis> {
-    let axis = |(&length, name): (&usize, Option<&str>)| match name {
-        Some(name) => Axis::Named(name.to_owned()),
-        None => Axis::Fixed(length as u64),
-    };
-    value.dims.iter().zip(named).map(axis).collect()
-}
-
-/// The whole file. The last value gets the name that readers expect.
-fn file(graph: Graph, made: &Exported, last: &str, opset: u32, facts: &[(&str, String)]) -> ModelProto {
-    let (name, _) = &made.output;
-    let rename = |mut node: NodeProto| {
-        node.output.iter_mut().filter(|output| *output == last).for_each(|output| output.clone_from(name));
-        node
-    };
-    let graph = GraphProto {
-        node: graph.nodes.into_iter().map(rename).collect(),
-        name: "main_graph".to_owned(),
-        initializer: graph.weights,
-        input: vec![described(&made.input)],
-        output: vec![described(&made.output)],
-        ..GraphProto::default()
-    };
-    let facts: Vec<(&str, &str)> = facts.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let mut model = ModelProto::new(graph, &facts);
-    env!("CARGO_PKG_VERSION").clone_into(&mut model.producer_version);
-    model.opset_import.iter_mut().for_each(|set| set.version = opset.into());
-    model
-}
-
-fn described((name, axes): &(String, Vec<Axis>)) -> ValueInfo {
-    let dim = |axis: &Axis| {
-        let value = match axis {
-            Axis::Fixed(length) => dimension::Value::Fixed(i64::try_from(*length).unwrap_or(i64::MAX)),
-            Axis::Named(name) => dimension::Value::Named(name.clone()),
-        };
-        Dimension { value: Some(value), ..Dimension::default() }
-    };
-    let shape = TensorShape { dim: axes.iter().map(dim).collect() };
-    let tensor = TensorType { elem_type: dtype::FLOAT, shape: Some(shape) };
-    let ty = Some(TypeProto { tensor: Some(tensor), ..TypeProto::default() });
-    ValueInfo { name: name.clone(), ty, ..ValueInfo::default() }
 }

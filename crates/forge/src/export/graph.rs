@@ -85,8 +85,7 @@ impl Graph {
         attributes: Vec<AttributeProto>,
         dims: &[usize],
     ) -> Value {
-        let outputs = self.node(scope, op, inputs, attributes, vec![dims.to_vec()]);
-        outputs.into_iter().next().unwrap_or_else(|| unreachable!("one shape gives one value"))
+        self.node(scope, op, inputs, attributes, vec![dims.to_vec()]).swap_remove(0)
     }
 
     /// A constant row of whole numbers; the name that it gets.
