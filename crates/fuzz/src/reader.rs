@@ -129,7 +129,7 @@ fn checkpoint(input: &[u8], traces: &mut Traces) {
     for tensor in tensors {
         match tensor.to_f32(&checkpoint.archive) {
             Ok(elements) => {
-                traces.at("elements", format!("{:?} {}", tensor.element, elements.len() == tensor.elements()))
+                traces.at("elements", format!("{:?} {}", tensor.element, elements.len() == tensor.elements()));
             }
             Err(error) => traces.at("elements", error),
         }
