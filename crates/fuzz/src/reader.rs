@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use prony_model::onnx::{Elements, GraphProto, ModelProto};
-use prony_model::pt::{Archive, Checkpoint, Pickle, read_pickle};
+use prony_model::pt::{Archive, Checkpoint, Pickle, Value, read_pickle};
 use prony_model::{ModelFile, common_taps, decoding_tail};
 use prony_source::arrays::ArrayFile;
 use prony_types::{DType, TensorSpec};
@@ -77,6 +77,15 @@ fn pickle(input: &[u8], traces: &mut Traces) {
 fn values(pickle: &Pickle, traces: &mut Traces) {
     let root = pickle.root();
     traces.count("values", pickle.values().len());
+    for value in pickle.values() {
+        let filled = match value {
+            Value::Reduce(made) | Value::Object(made) => (made.entries.len().min(2), made.elements.len().min(2)),
+            Value::List(elements) | Value::Set(elements) => (0, elements.len().min(4)),
+            Value::Dict(entries) => (entries.len().min(4), 0),
+            _ => (0, 0),
+        };
+        traces.at_number("value", (std::mem::discriminant(value), filled));
+    }
     traces.count("entries", pickle.entries(root).map_or(0, <[_]>::len));
     traces.count("elements", pickle.elements(root).map_or(0, <[_]>::len));
     let facts = (pickle.text(root).is_some(), pickle.number(root).is_some(), pickle.ints(root).is_some());
@@ -120,7 +129,7 @@ fn checkpoint(input: &[u8], traces: &mut Traces) {
     for tensor in tensors {
         match tensor.to_f32(&checkpoint.archive) {
             Ok(elements) => {
-                traces.at("elements", format!("{:?} {}", tensor.element, elements.len() == tensor.elements()))
+                traces.at("elements", format!("{:?} {}", tensor.element, elements.len() == tensor.elements()));
             }
             Err(error) => traces.at("elements", error),
         }

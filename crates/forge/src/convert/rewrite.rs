@@ -171,7 +171,7 @@ impl Rewriter<'_> {
         for name in given.iter().filter(|name| facts.outputs.contains(name.as_str())) {
             let home = self.home(name);
             if home != self.outside() {
-                self.cast(name, home.other(), name.clone());
+                self.cast(name, home.other(), name);
             }
         }
         Ok(())
@@ -230,13 +230,13 @@ impl Rewriter<'_> {
             self.forms.insert((tensor.to_owned(), form), name.clone());
             return Ok(name);
         }
-        self.cast(tensor, form, name.clone());
+        self.cast(tensor, form, &name);
         self.forms.insert((tensor.to_owned(), form), name.clone());
         Ok(name)
     }
 
     /// Gives a tensor in another form than its home.
-    fn cast(&mut self, tensor: &str, form: Form, name: String) {
+    fn cast(&mut self, tensor: &str, form: Form, name: &str) {
         let giver = self.facts.giver.get(tensor).map(|&at| (self.classes[at], &self.facts.graph.node[at]));
         let from = match giver {
             // Straight from what the graph's own cast was given.
@@ -247,8 +247,8 @@ impl Rewriter<'_> {
             }
         };
         let to = if form == Form::Half { number(self.spec.precision) } else { dtype::FLOAT };
-        let node = NodeProto::new("Cast", &[&from], &[&name], vec![AttributeProto::int("to", to.into())]);
-        let called = self.unused(format!("{name}_cast"));
+        let node = NodeProto::new("Cast", &[&from], &[name], vec![AttributeProto::int("to", to.into())]);
+        let called = self.unused(&format!("{name}_cast"));
         self.nodes.push(NodeProto { name: called, ..node });
         self.report.casts += 1;
     }
@@ -271,11 +271,11 @@ impl Rewriter<'_> {
 
     fn fresh(&mut self, tensor: &str, form: Form) -> String {
         let suffix = if form == Form::Half { self.spec.precision.name() } else { "fp32" };
-        self.unused(format!("{tensor}_{suffix}"))
+        self.unused(&format!("{tensor}_{suffix}"))
     }
 
-    fn unused(&mut self, name: String) -> String {
-        let mut unused = name.clone();
+    fn unused(&mut self, name: &str) -> String {
+        let mut unused = name.to_owned();
         let mut nth = 1;
         while !self.taken.insert(unused.clone()) {
             nth += 1;

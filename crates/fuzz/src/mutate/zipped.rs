@@ -7,8 +7,11 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::random::Random;
 
-/// The kinds of records, each with its mark and where its numbers are: offset and width.
-const RECORDS: [(&[u8], &[(usize, usize)]); 5] = [
+/// Where a number of a record is: offset and width.
+type Place = (usize, usize);
+
+/// The kinds of records, each with its mark and where its numbers are.
+const RECORDS: [(&[u8], &[Place]); 5] = [
     (b"PK\x01\x02", &[(8, 2), (10, 2), (16, 4), (20, 4), (24, 4), (28, 2), (30, 2), (32, 2), (42, 4)]),
     (b"PK\x03\x04", &[(6, 2), (8, 2), (14, 4), (18, 4), (22, 4), (26, 2), (28, 2)]),
     (b"PK\x05\x06", &[(8, 2), (10, 2), (12, 4), (16, 4), (20, 2)]),
