@@ -75,7 +75,8 @@ pub(crate) fn locate(name: &str) -> anyhow::Result<Located> {
 
 /// Whether a file is a checkpoint, by its ending.
 pub(crate) fn is_checkpoint(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "pt" || ending == "pth")
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    ["pt", "pth"].iter().any(|known| ending.eq_ignore_ascii_case(known))
 }
 
 /// Reads a model by its name on the command line.

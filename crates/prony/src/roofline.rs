@@ -100,7 +100,7 @@ mod tests {
 
     fn spec(backend: BackendName) -> CellSpec {
         let source = ModelSource::Builtin(SceneKind::Rgb);
-        let model = ModelSpec { name: "m".into(), source, sha256: String::new() };
+        let model = ModelSpec::new("m", source, "");
         CellSpec { imgsz: Some([320, 320]), threads: Some(1), ..CellSpec::new(model, backend, Precision::Fp32) }
     }
 

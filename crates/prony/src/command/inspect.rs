@@ -25,7 +25,7 @@ use crate::args::InspectArgs;
 use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{Found, choose, discover, discover_for, question};
-use crate::model::locate;
+use crate::model::{Opening, is_checkpoint, locate};
 use crate::run::Interrupt;
 use crate::runtime::home;
 
@@ -57,11 +57,9 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
         builtin => builtin,
     };
     if let ModelSource::File(path) = &source
-        && checkpoint::is_checkpoint(path)
+        && is_checkpoint(path)
     {
-        refuse_flags_of_engines(args)?;
-        refuse_flags_of_graphs(args)?;
-        print(&checkpoint::describe(&args.model, path, args.json)?);
+        print(&of_checkpoint(args, path)?);
         return Ok(ExitCode::Ok);
     }
     let findings = match with_sign_of_life("looking at the model", || look(args, &source))? {
@@ -85,6 +83,45 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     };
     print(&text);
     Ok(ExitCode::Ok)
+}
+
+/// What a checkpoint is, and what its graph is where it can be made into one.
+fn of_checkpoint(args: &InspectArgs, path: &Path) -> anyhow::Result<String> {
+    refuse_flags_of_engines(args)?;
+    let described = checkpoint::read(&args.model, path)?;
+    let graph = match described.is_supported() {
+        true => Some(as_graph(args)),
+        false => {
+            refuse_flags_of_graphs(args)?;
+            None
+        }
+    };
+    if args.json {
+        let mut all = described.json();
+        match &graph {
+            Some(Ok(findings)) => all["onnx"] = findings.json(),
+            Some(Err(reason)) => all["not_exported"] = json!(format!("{reason:#}")),
+            None => {}
+        }
+        return Ok(serde_json::to_string_pretty(&all)? + "\n");
+    }
+    Ok(match graph {
+        Some(Ok(findings)) => format!("{}\n{}", described.text(), findings.text()),
+        Some(Err(reason)) => format!("{}  not exported  {reason:#}\n", described.text()),
+        None => described.text(),
+    })
+}
+
+/// The ONNX file of a checkpoint, looked at.
+fn as_graph(args: &InspectArgs) -> anyhow::Result<Findings<'_>> {
+    let mut how = Opening::in_home(args.home.as_deref());
+    how.export.imgsz = args.imgsz.map(|size| size.0);
+    how.export.batch = args.batch.unwrap_or(1);
+    let opened = with_sign_of_life("writing the graph", || crate::model::open(&args.model, &how))?;
+    match with_sign_of_life("looking at the model", || look(args, &opened.spec.source))? {
+        Looked::Graph(findings) => Ok(*findings),
+        Looked::Engine(_) => bail!("{} was made into an engine", args.model),
+    }
 }
 
 fn print(text: &str) {

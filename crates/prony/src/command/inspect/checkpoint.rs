@@ -9,14 +9,8 @@ use serde_json::{Map, Value, json};
 use super::text::{Lines, NAMES, OPERATORS, size, some};
 use crate::command::with_sign_of_life;
 
-/// Whether a file calls itself a checkpoint.
-pub(super) fn is_checkpoint(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    ["pt", "pth"].iter().any(|known| extension.eq_ignore_ascii_case(known))
-}
-
 /// What is known of a checkpoint.
-struct Findings<'a> {
+pub(super) struct Findings<'a> {
     name: &'a str,
     path: &'a Path,
     bytes: u64,
@@ -24,19 +18,20 @@ struct Findings<'a> {
     checkpoint: Checkpoint,
 }
 
-/// The findings as text or JSON.
-pub(super) fn describe(name: &str, path: &Path, json: bool) -> anyhow::Result<String> {
+/// Reads a checkpoint.
+pub(super) fn read<'a>(name: &'a str, path: &'a Path) -> anyhow::Result<Findings<'a>> {
     let checkpoint = with_sign_of_life("reading the checkpoint", || Checkpoint::open(path))?;
     let sha256 = with_sign_of_life("hashing the checkpoint", || sha256_file(path))?;
-    let findings = Findings { name, path, bytes: path.metadata()?.len(), sha256, checkpoint };
-    Ok(match json {
-        true => serde_json::to_string_pretty(&findings.json())? + "\n",
-        false => findings.text(),
-    })
+    Ok(Findings { name, path, bytes: path.metadata()?.len(), sha256, checkpoint })
 }
 
 impl Findings<'_> {
-    fn json(&self) -> Value {
+    /// Whether it can be made into a graph, as far as that is known without trying.
+    pub(super) fn is_supported(&self) -> bool {
+        self.checkpoint.refusal().is_none()
+    }
+
+    pub(super) fn json(&self) -> Value {
         let checkpoint = &self.checkpoint;
         let archive = &checkpoint.archive;
         let parameters =
@@ -74,7 +69,7 @@ impl Findings<'_> {
         })
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let checkpoint = &self.checkpoint;
         let archive = &checkpoint.archive;
         let mut lines = Lines(format!("{}: PyTorch checkpoint\n", self.name));
