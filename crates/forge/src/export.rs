@@ -126,7 +126,7 @@ pub fn export(checkpoint: &Checkpoint, options: &ExportOptions) -> Result<Export
         dynamic: options.dynamic,
         opset: options.opset,
     };
-    let (head, pictures) = walk.layers(&layers, image.clone())?;
+    let (head, pictures) = walk.layers(&layers, &image)?;
     let decoded = head::decode(&mut walk, &head, &pictures, options.end2end, &image)?;
     balance(&walk, &root, &layers)?;
     let (names, mut notes) = names(checkpoint, decoded.classes);

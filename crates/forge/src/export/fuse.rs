@@ -87,7 +87,7 @@ impl Kernel {
     /// A branch that is a norm alone: every channel to itself. `None` where channels in and out differ.
     pub(super) fn identity(norm: &Norm, inner: usize) -> Option<Kernel> {
         let out = norm.factor.len();
-        if inner == 0 || out % inner != 0 {
+        if inner == 0 || !out.is_multiple_of(inner) {
             return None;
         }
         let mut weight = vec![0.0; out * inner];

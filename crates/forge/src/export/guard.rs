@@ -164,7 +164,7 @@ impl Ledger {
                 );
             }
         }
-        let children = place.module.children.iter().filter(|(_, child)| child.is_some());
-        children.map(|(name, _)| self.balance(&place.child(name)?)).collect()
+        let mut children = place.module.children.iter().filter(|(_, child)| child.is_some());
+        children.try_for_each(|(name, _)| self.balance(&place.child(name)?))
     }
 }

@@ -67,17 +67,17 @@ impl<'a> Walk<'a> {
 
     /// Every layer in turn, each with what the layers that it names gave. The last one is the head: it gets its pictures
     /// and gives none.
-    pub(super) fn layers(&mut self, model: &Place<'a>, image: Value) -> Result<(Place<'a>, Vec<Value>), ForgeError> {
+    pub(super) fn layers(&mut self, model: &Place<'a>, image: &Value) -> Result<(Place<'a>, Vec<Value>), ForgeError> {
         let mut given: Vec<Given> = Vec::new();
         let mut layers = model.members()?;
         // This row is gone through and not called, so it has no scope of its own.
         layers.iter_mut().for_each(|layer| layer.scope = format!("/{}", layer.path));
         let head = layers.pop().ok_or_else(|| model.fault("it has no layers"))?;
         for (at, layer) in layers.iter().enumerate() {
-            let sources = self.sources(layer, at, &given, &image)?;
+            let sources = self.sources(layer, at, &given, image)?;
             given.push(block::layer(self, layer, &sources)?);
         }
-        let sources = self.sources(&head, layers.len(), &given, &image)?;
+        let sources = self.sources(&head, layers.len(), &given, image)?;
         let pictures = sources.into_iter().map(|source| match source {
             Given::One(value) => Ok(value),
             Given::Several(_) => Err(head.fault("it is given what is no picture")),

@@ -51,7 +51,7 @@ pub(super) fn by_area<'a>(walk: &mut Walk<'a>, place: &Place<'a>, x: &Value) -> 
     let [area, heads, head] = ["area", "num_heads", "head_dim"].map(|name| attributes.size(place, name));
     let (area, heads, head) = (area?, heads?, head?);
     let places: usize = x.dims.iter().skip(2).product();
-    if area == 0 || places % area != 0 {
+    if area == 0 || !places.is_multiple_of(area) {
         return Err(place.fault(format!("{places} places do not make {area} areas; another --imgsz does")));
     }
     let qkv = apply(walk, &place.child("qkv")?, x)?;
