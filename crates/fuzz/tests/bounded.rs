@@ -1,5 +1,4 @@
 //! Every reader for a fixed number of cases: short enough for every build, the same on every machine.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use prony_fuzz::drive::{Drive, Fault, case};
 use prony_fuzz::memory::Counting;
