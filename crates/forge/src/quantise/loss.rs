@@ -7,7 +7,7 @@ use prost::Message as _;
 use serde::{Deserialize, Serialize};
 
 use super::collect::{Subject, Told, place as place_of, step};
-use super::place::{Known, Placement, name_of, place, reach};
+use super::place::{Known, Placement, place, reach};
 use super::weight::Noise;
 use super::write::{Plan, write};
 use super::{Site, decode, measure, ranges};
@@ -65,7 +65,6 @@ pub fn sensitivity(
     let placement = place(&known, &spec.exclude, spec.target)?;
     let collected = measure(subject, &known, spec, told)?;
     let ends = ends(&known);
-    let ends: Vec<&str> = ends.iter().map(String::as_str).collect();
     let reference = Probe::open(subject, model, &ends, Precision::Fp32)?.values(subject, told)?;
     let mut losses = Vec::new();
     for (index, layer) in placement.layers.iter().enumerate() {
@@ -91,20 +90,13 @@ fn key(loss: &LayerLoss) -> f64 {
     loss.sqnr_db.unwrap_or(f64::INFINITY)
 }
 
-/// Where boxes and scores leave the network, before they are put together: what the last layers give. Behind, large
-/// coordinates would hide what happens to small scores.
-fn ends(known: &Known<'_>) -> Vec<String> {
-    let nodes = known.graph.node.iter();
-    let first = nodes.filter(|node| {
-        let learns = node.input.get(1).is_some_and(|weight| known.constants.contains_key(weight.as_str()));
-        matches!(node.op_type.as_str(), "Conv" | "ConvTranspose" | "Gemm" | "MatMul")
-            && learns
-            && node.input.first().is_some_and(|input| !known.tail.contains(input))
-            && node.output.first().is_some_and(|output| known.tail.contains(output))
-            && !name_of(node).is_empty()
-    });
-    let ends: Vec<String> = first.filter_map(|node| node.output.first().cloned()).collect();
-    if ends.is_empty() { known.graph.output.iter().map(|output| output.name.clone()).collect() } else { ends }
+/// Where boxes and scores leave the network, before they are put together: behind, large coordinates would hide what
+/// happens to small scores.
+fn ends<'a>(known: &Known<'a>) -> Vec<&'a str> {
+    if known.ends.is_empty() {
+        return known.graph.output.iter().map(|output| output.name.as_str()).collect();
+    }
+    known.ends.clone()
 }
 
 /// The noisiest of several tensors.

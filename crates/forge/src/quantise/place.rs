@@ -53,6 +53,10 @@ pub(crate) struct Known<'a> {
     pub(crate) elements: Elements,
     /// See [`prony_model::decoding_tail`].
     pub(crate) tail: BTreeSet<String>,
+    /// What the last layers give, before boxes and scores are made of it.
+    pub(crate) ends: Vec<&'a str>,
+    /// Tensors that lead to one of several ends alone: the branches of a detection head.
+    branches: BTreeSet<&'a str>,
 }
 
 impl<'a> Known<'a> {
@@ -63,7 +67,9 @@ impl<'a> Known<'a> {
             let value = node.attribute.iter().find_map(|attribute| attribute.t.as_ref());
             constants.extend(node.output.first().zip(value).map(|(name, tensor)| (name.as_str(), tensor)));
         }
-        Known { graph, constants, elements: Elements::of(graph), tail }
+        let ends = ends(graph, &constants, &tail);
+        let branches = branches(graph, &ends);
+        Known { graph, constants, elements: Elements::of(graph), tail, ends, branches }
     }
 
     /// Whether a tensor is floats that are computed, and not yet boxes and scores.
@@ -73,6 +79,38 @@ impl<'a> Known<'a> {
             && !self.constants.contains_key(tensor)
             && self.elements.get(tensor) == Some(dtype::FLOAT)
     }
+}
+
+/// What the last layers give.
+fn ends<'a>(graph: &'a GraphProto, constants: &HashMap<&str, &TensorProto>, tail: &BTreeSet<String>) -> Vec<&'a str> {
+    let last = |node: &&NodeProto| {
+        let learns = node.input.get(1).is_some_and(|weight| constants.contains_key(weight.as_str()));
+        learnt(node).is_some()
+            && learns
+            && node.input.first().is_some_and(|input| !tail.contains(input))
+            && node.output.first().is_some_and(|output| tail.contains(output))
+    };
+    graph.node.iter().filter(last).filter_map(|node| node.output.first().map(String::as_str)).collect()
+}
+
+/// Tensors from which exactly one of several ends can be reached.
+fn branches<'a>(graph: &'a GraphProto, ends: &[&'a str]) -> BTreeSet<&'a str> {
+    if ends.len() < 2 {
+        return BTreeSet::new();
+    }
+    let mut reached: BTreeMap<&str, BTreeSet<usize>> =
+        ends.iter().enumerate().map(|(end, name)| (*name, BTreeSet::from([end]))).collect();
+    let own = reached.keys().copied().collect::<BTreeSet<&str>>();
+    // Backwards, every reader comes before what it reads; what comes behind an end leads to none.
+    for node in graph.node.iter().rev() {
+        let outputs = node.output.iter().filter_map(|output| reached.get(output.as_str()));
+        let leads_to: BTreeSet<usize> = outputs.flatten().copied().collect();
+        if !leads_to.is_empty() {
+            node.input.iter().for_each(|input| reached.entry(input).or_default().extend(&leads_to));
+        }
+    }
+    let one = |(name, ends): &(&str, BTreeSet<usize>)| ends.len() == 1 && !own.contains(name);
+    reached.into_iter().filter(one).map(|(name, _)| name).collect()
 }
 
 /// What a node is called: by its own name, or by what it gives.
@@ -139,6 +177,9 @@ fn unfit(known: &Known<'_>, node: &NodeProto, target: QuantiseFor) -> Option<&'s
     if known.tail.contains(output) {
         return Some("it gives or decodes boxes and scores");
     }
+    if known.branches.contains(output.as_str()) {
+        return Some("it belongs to a branch of the detection head");
+    }
     if weight.data_type != dtype::FLOAT || !known.computed(input) {
         return Some("it is not computed in fp32");
     }
@@ -159,7 +200,7 @@ fn unfit(known: &Known<'_>, node: &NodeProto, target: QuantiseFor) -> Option<&'s
 fn behind_concat(known: &Known<'_>, tensor: &str) -> bool {
     let given = |name: &str| known.graph.node.iter().find(|node| node.output.iter().any(|output| output == name));
     let mut node = given(tensor);
-    while let Some(passing) = node.filter(|node| reach::passes(node) && node.op_type != "Concat") {
+    while let Some(passing) = node.filter(|node| reach::passes(node)) {
         node = passing.input.first().and_then(|name| given(name));
     }
     node.is_some_and(|node| node.op_type == "Concat")

@@ -18,7 +18,7 @@ fn run(model: &ModelFile, spec: &QuantiseSpec, site: &Site<'_>) -> Result<Quanti
 #[test]
 fn a_built_in_detector_is_quantised_for_every_target() {
     let model = ModelFile::builtin(SceneKind::Rgb).unwrap();
-    for (target, layers) in [(QuantiseFor::Tensorrt, 65), (QuantiseFor::Any, 52), (QuantiseFor::Onnxruntime, 65)] {
+    for (target, layers) in [(QuantiseFor::Tensorrt, 41), (QuantiseFor::Any, 28), (QuantiseFor::Onnxruntime, 41)] {
         let made = run(&model, &spec(target), &Site::default()).unwrap();
         let report = &made.report;
         assert_eq!((report.layers.len(), report.layers.len() + report.float.len()), (layers, 72), "{target}");

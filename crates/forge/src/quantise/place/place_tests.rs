@@ -55,12 +55,9 @@ fn for_tensorrt_bytes_are_at_the_inputs_of_layers() {
         placement.float.iter().map(|layer| layer.why).collect::<Vec<_>>(),
         ["it gives or decodes boxes and scores"]
     );
-    // Nothing between a convolution and its activation; what is passed on or added is in bytes before.
-    assert_eq!(names(placement.tensors.scales.keys()), ["both", "c2", "m1", "part", "sum", "x"]);
-    assert_eq!(names(&placement.tensors.measured), ["c2", "m1", "sum", "x"]);
-    let scale = |name: &str| placement.tensors.scales[name].as_str();
-    assert!(["m1", "part", "sum"].iter().all(|name| scale(name) == scale("both")), "{:?}", placement.tensors.scales);
-    assert!(scale("c2") != scale("both") && scale("x") != scale("both"));
+    // Nothing between a convolution and its activation.
+    assert_eq!(names(placement.tensors.scales.keys()), ["both", "part", "x"]);
+    assert_eq!(names(&placement.tensors.measured), ["both", "part", "x"]);
     assert!(!placement.tensors.for_all);
 }
 
@@ -69,7 +66,7 @@ fn for_any_a_layer_behind_a_concatenation_stays_in_float() {
     let placement = placed(&graph(), &[], QuantiseFor::Any);
     assert_eq!(layers(&placement), ["c1", "c2"]);
     assert!(placement.float.iter().any(|layer| layer.name == "c3" && layer.why.contains("concatenation")));
-    assert_eq!(names(placement.tensors.scales.keys()), ["m1", "part", "x"]);
+    assert_eq!(names(placement.tensors.scales.keys()), ["part", "x"]);
 }
 
 #[test]
@@ -81,6 +78,21 @@ fn for_onnxruntime_whole_chains_are_in_bytes() {
     assert_eq!(names(placement.tensors.scales.keys()), expected);
     assert_eq!(names(&placement.tensors.unit), ["s1"]);
     assert!(!placement.tensors.measured.contains("s1") && placement.tensors.for_all);
+    // What is only passed on has the scale that it had; what is put together has its own.
+    let scale = |name: &str| placement.tensors.scales[name].as_str();
+    assert_eq!(scale("part"), scale("m1"));
+    assert!(scale("both") != scale("m1") && scale("both") != scale("sum"));
+    assert!(!placement.tensors.measured.contains("part") && placement.tensors.measured.contains("both"));
+}
+
+#[test]
+fn both_sides_of_a_sum_that_a_layer_reads_are_in_bytes() {
+    let mut graph = graph();
+    graph.node[6] = node("Identity", &["sum"], &["same"]);
+    graph.node[7] = node("Conv", &["sum", "w"], &["c3"]);
+    let placement = placed(&graph, &[], QuantiseFor::Tensorrt);
+    assert_eq!(names(placement.tensors.scales.keys()), ["c2", "part", "sum", "x"]);
+    assert!(placement.tensors.inside.contains(&5));
 }
 
 #[test]
@@ -145,4 +157,22 @@ fn names_are_made_that_nothing_has() {
     assert_eq!(names.fresh("c1_scale".into()), "c1_scale");
     assert_eq!(names.fresh("c1_scale".into()), "c1_scale_2");
     assert_eq!(names.fresh("w".into()), "w_2");
+}
+
+#[test]
+fn branches_of_a_head_stay_in_float() {
+    let mut graph = graph();
+    // The neck leads to boxes and to scores, each over a layer of its own.
+    graph.node.truncate(9);
+    for (branch, last) in [("bc", "boxes"), ("sc", "scores")] {
+        graph.node.push(node("Conv", &["r3", "w"], &[branch]));
+        graph.node.push(node("Conv", &[branch, "w"], &[last]));
+    }
+    graph.node.push(node("Concat", &["boxes", "scores"], &["y"]));
+    let tail = BTreeSet::from(["boxes", "scores", "y"].map(String::from));
+    let placement = place(&Known::new(&graph, tail), &[], QuantiseFor::Tensorrt).unwrap();
+    assert_eq!(layers(&placement), ["c1", "c2", "c3"]);
+    let why = |name: &str| placement.float.iter().find(|layer| layer.name == name).unwrap().why;
+    assert!(why("bc").contains("branch of the detection head") && why("sc") == why("bc"));
+    assert_eq!(why("boxes"), "it gives or decodes boxes and scores");
 }

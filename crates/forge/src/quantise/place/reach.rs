@@ -1,10 +1,10 @@
 //! How far bytes reach from the layers into what lies between them.
 //!
-//! For TensorRT and OpenVINO a layer's input is all that matters: they fuse what comes behind a convolution into it, and
-//! a quantiser in between would tear that apart. Only where values are passed on, or two branches are added, must the
-//! quantisers come before, so that the branches are written in bytes. ONNX Runtime fuses by pattern: it computes an
-//! operator in bytes where a dequantiser stands at each input and a single quantiser behind, so there every tensor
-//! between two layers is in bytes, and whoever reads it reads bytes.
+//! For TensorRT and OpenVINO a layer's input is all that matters: they fuse what comes behind a convolution into it, where
+//! a quantiser in between would tear that apart, and carry quantisers over what only passes values on. Only where two
+//! branches are added must both come in bytes. ONNX Runtime fuses by pattern: it computes an operator in bytes where a
+//! dequantiser stands at each input and a single quantiser behind, so there every tensor between two layers is in bytes,
+//! and whoever reads it reads bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,11 @@ use prony_types::QuantiseFor;
 
 use super::{Known, Layer, readers};
 
-/// Operators whose outputs hold no other values than their inputs: they pass bytes on as they are, if all have one scale.
-const PASSES: [&str; 5] = ["Concat", "MaxPool", "Resize", "Slice", "Split"];
-/// Operators that ONNX Runtime computes in bytes beside the layers.
-const CHAINS: [&str; 4] = ["Add", "LeakyRelu", "Mul", "Sigmoid"];
+/// Operators whose outputs hold no other values than their input: they pass bytes on as they are, if all have one scale.
+const PASSES: [&str; 4] = ["MaxPool", "Resize", "Slice", "Split"];
+/// Operators that ONNX Runtime computes in bytes beside the layers, each tensor with a scale of its own. A concatenation is
+/// one of them: what it puts together may be of very different sizes.
+const CHAINS: [&str; 5] = ["Add", "Concat", "LeakyRelu", "Mul", "Sigmoid"];
 /// Activations that every library computes within the layer before them.
 const WITHIN: [&str; 2] = ["Clip", "Relu"];
 
@@ -43,7 +44,7 @@ pub(crate) fn reach(known: &Known<'_>, layers: &[Layer], target: QuantiseFor) ->
     if target == QuantiseFor::Onnxruntime {
         forwards(known, layers, &mut bytes, &mut inside);
     }
-    backwards(known, &mut bytes, &mut inside);
+    backwards(known, target, &mut bytes, &mut inside);
     let mut groups = Groups::default();
     for node in inside.iter().map(|&index| &nodes[index]).filter(|node| passes(node)) {
         let mut members = data(node).into_iter().chain(node.output.iter().map(String::as_str));
@@ -93,12 +94,13 @@ fn forwards<'a>(known: &Known<'a>, layers: &[Layer], bytes: &mut BTreeSet<&'a st
     }
 }
 
-/// From what the layers take, through what is only passed on, to where it is computed.
-fn backwards<'a>(known: &Known<'a>, bytes: &mut BTreeSet<&'a str>, inside: &mut BTreeSet<usize>) {
+/// From what the layers take, through sums, and for ONNX Runtime through what is only passed on, to where it is computed.
+fn backwards<'a>(known: &Known<'a>, target: QuantiseFor, bytes: &mut BTreeSet<&'a str>, inside: &mut BTreeSet<usize>) {
+    let passed = |node: &NodeProto| target == QuantiseFor::Onnxruntime && (passes(node) || node.op_type == "Concat");
     for (index, node) in known.graph.node.iter().enumerate().rev() {
         let wanted = node.output.iter().any(|output| bytes.contains(output.as_str()));
         let inputs = data(node);
-        let fits = (passes(node) || node.op_type == "Add") && inputs.iter().all(|name| known.computed(name));
+        let fits = (passed(node) || node.op_type == "Add") && inputs.iter().all(|name| known.computed(name));
         if wanted && fits {
             bytes.extend(inputs);
             bytes.extend(node.output.iter().map(String::as_str));
