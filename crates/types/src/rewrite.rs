@@ -13,7 +13,7 @@ vocabulary! {
     /// Whose patterns a quantised graph is written in. Bytes mean the same values in all of them; what is fast, and what a
     /// library gets right, differs.
     QuantiseFor, "target" {
-        /// Signed bytes at the inputs of layers: every library takes it.
+        /// Signed bytes at the inputs of layers, but for those that OpenVINO gets wrong so: every library takes it.
         Any = "any",
         /// Unsigned bytes around zero point 128, wherever ONNX Runtime computes in bytes: on x86 it has fast kernels for
         /// these alone.
