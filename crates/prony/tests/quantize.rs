@@ -63,14 +63,14 @@ fn other_libraries_run_it_and_agree() {
         expect_code(&made, 0);
         let mut compare = prony();
         compare.args(["compare-outputs", "builtin-rgb"]).arg(place.path(&file)).arg("--home").arg(&home);
-        let compared = compare.args(["--backend-a", backend, "--frames", "2"]).output().unwrap();
-        assert_eq!(
-            compared.status.code(),
-            Some(0),
-            "{target} on {backend}: {}{}",
-            stdout(&compared),
-            stderr(&compared)
-        );
+        let compared = compare.args(["--backend-a", backend, "--frames", "2", "--json"]).output().unwrap();
+        // Four frames of calibration do not decide over boxes near a threshold. A library that takes the bytes for something
+        // else shows: signed ones behind a concatenation leave 3 dB of the scores on OpenVINO.
+        let heads = &json(&compared)["heads"];
+        for (part, least) in [("boxes", 20.0), ("scores", 10.0)] {
+            let sqnr_db = heads[part]["sqnr_db"].as_f64().unwrap();
+            assert!(sqnr_db > least, "{target} on {backend}: {part} {sqnr_db} dB");
+        }
     }
 }
 

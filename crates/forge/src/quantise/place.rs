@@ -235,8 +235,8 @@ impl Names {
     }
 
     /// A name that nothing has yet.
-    pub(crate) fn fresh(&mut self, wanted: String) -> String {
-        let mut name = wanted.clone();
+    pub(crate) fn fresh(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
         let mut count = 1;
         while !self.0.insert(name.clone()) {
             count += 1;

@@ -117,16 +117,16 @@ impl<'a> Writer<'a> {
 
     /// A quantiser and a dequantiser behind a tensor. Both have scalars of their own: some parsers do not share them.
     fn pair(&mut self, tensor: &str) -> Pair {
-        let scale = self.names.fresh(format!("{tensor}_scale"));
-        let zero = self.names.fresh(format!("{tensor}_zero_point"));
+        let scale = self.names.fresh(&format!("{tensor}_scale"));
+        let zero = self.names.fresh(&format!("{tensor}_zero_point"));
         self.new.push(TensorProto::floats(&scale, &[], &[self.plan.scales[tensor]]));
         let (kind, byte) = match self.plan.target {
             QuantiseFor::Any | QuantiseFor::Tensorrt => (dtype::INT8, 0),
             QuantiseFor::Onnxruntime | QuantiseFor::Openvino => (dtype::UINT8, 128),
         };
         self.new.push(bytes(&zero, &[], kind, vec![byte]));
-        let quantised = self.names.fresh(format!("{tensor}_quantized"));
-        let read_as = self.names.fresh(format!("{tensor}_dequantized"));
+        let quantised = self.names.fresh(&format!("{tensor}_quantized"));
+        let read_as = self.names.fresh(&format!("{tensor}_dequantized"));
         let quantise = NodeProto::new("QuantizeLinear", &[tensor, &scale, &zero], &[&quantised], vec![]);
         let dequantise = NodeProto::new("DequantizeLinear", &[&quantised, &scale, &zero], &[&read_as], vec![]);
         Pair { nodes: [quantise, dequantise], read_as }
@@ -160,10 +160,10 @@ impl<'a> Writer<'a> {
 
     fn dequantiser(&mut self, layer: &Layer, tensor: &TensorProto, rounded: &Rounded, each: bool) -> String {
         let name = &layer.weight;
-        let quantised = self.names.fresh(format!("{name}_quantized"));
-        let scale = self.names.fresh(format!("{name}_scale"));
-        let zero = self.names.fresh(format!("{name}_zero_point"));
-        let read_as = self.names.fresh(format!("{name}_dequantized"));
+        let quantised = self.names.fresh(&format!("{name}_quantized"));
+        let scale = self.names.fresh(&format!("{name}_scale"));
+        let zero = self.names.fresh(&format!("{name}_zero_point"));
+        let read_as = self.names.fresh(&format!("{name}_dequantized"));
         let count = [rounded.scales.len() as i64];
         let dims: &[i64] = if each { &count } else { &[] };
         let raw = rounded.bytes.iter().map(|byte| byte.cast_unsigned()).collect();

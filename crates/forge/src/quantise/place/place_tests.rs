@@ -154,9 +154,9 @@ fn channels_lie_along_the_axis_of_the_operator() {
 #[test]
 fn names_are_made_that_nothing_has() {
     let mut names = Names::of(&graph());
-    assert_eq!(names.fresh("c1_scale".into()), "c1_scale");
-    assert_eq!(names.fresh("c1_scale".into()), "c1_scale_2");
-    assert_eq!(names.fresh("w".into()), "w_2");
+    assert_eq!(names.fresh("c1_scale"), "c1_scale");
+    assert_eq!(names.fresh("c1_scale"), "c1_scale_2");
+    assert_eq!(names.fresh("w"), "w_2");
 }
 
 #[test]
