@@ -16,6 +16,7 @@ mod quantize;
 mod report;
 mod run;
 mod runtime;
+mod target;
 
 use std::io::{self, IsTerminal as _};
 use std::sync::mpsc::{self, RecvTimeoutError};

@@ -85,12 +85,12 @@ fn a_file_that_is_there_is_not_replaced_unasked() {
     fs::write(&onnx, "mine").unwrap();
     let output = export(&model, &[]);
     expect_code(&output, 2);
-    assert!(stderr(&output).contains("exists; give --force"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is there already; give --force"), "{}", stderr(&output));
     assert_eq!(fs::read(&onnx).unwrap(), b"mine");
     let before = fs::read(&model).unwrap();
     let output = export(&model, &["-o", model.to_str().unwrap(), "--force"]);
     expect_code(&output, 2);
-    assert!(stderr(&output).contains("is the checkpoint itself"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is the model itself"), "{}", stderr(&output));
     assert_eq!(fs::read(&model).unwrap(), before);
     expect_code(&export(&model, &["--force"]), 0);
     assert!(fs::metadata(&onnx).unwrap().len() > 10_000);

@@ -42,7 +42,7 @@ fn a_built_in_detector_becomes_a_file_that_finds_the_same_boxes() {
     let bytes = fs::read(&file).unwrap();
     let again = quantize(&place, &["builtin-rgb", "--method", "minmax"]);
     expect_code(&again, 2);
-    assert!(stderr(&again).contains("is there already; use --force"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("is there already; give --force"), "{}", stderr(&again));
     assert_eq!(fs::read(&file).unwrap(), bytes);
     let forced = quantize(&place, &["builtin-rgb", "--method", "minmax", "--force", "--json"]);
     expect_code(&forced, 0);

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use prony_forge::convert::{ConvertReport, Converted, Why, convert as to_half};
 use prony_model::{ModelFile, sha256_hex};
-use prony_types::{ExitCode, HalfSpec, ModelSource, Precision};
+use prony_types::{ExitCode, HalfSpec, Precision};
 use serde_json::{Value, json};
 
+use super::target::Target;
 use crate::args::ConvertArgs;
 use crate::command::with_sign_of_life;
 use crate::model::{Located, Opening, locate, open};
@@ -25,24 +25,21 @@ pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let spec = spec(args)?;
     let Located { source, note } = locate(&args.model)?;
     note.iter().for_each(|note| eprintln!("{note}"));
-    let output = args.output.clone().unwrap_or_else(|| beside(&source, spec.precision));
-    check(&source, &output, args.force)?;
+    let target = Target::find(args.output.as_deref(), &source, &format!("-{}", spec.precision), args.force)?;
     let (made, model) = with_sign_of_life("converting", || -> anyhow::Result<(Converted, ModelFile)> {
         let model = open(&args.model, &Opening::in_home(None))?.file;
         let made = to_half(&model, &spec).with_context(|| args.model.clone())?;
         Ok((made, model))
     })?;
     let sidecar = sidecar(args, &spec, &model, &made);
-    prony_store::write_atomic(&output, &made.bytes)?;
-    let text = serde_json::to_string_pretty(&sidecar)? + "\n";
-    prony_store::write_atomic(&with_json(&output), text.as_bytes())?;
+    target.write(&made.bytes, &sidecar)?;
     let told = match args.json {
         true => {
             let mut told = sidecar;
-            told["output"] = json!(output);
+            told["output"] = json!(target.file);
             serde_json::to_string_pretty(&told)? + "\n"
         }
-        false => summary(&made.report, &output),
+        false => summary(&made.report, &target),
     };
     // A reader that has seen enough is no error.
     let _ = io::stdout().lock().write_all(told.as_bytes());
@@ -58,38 +55,6 @@ fn spec(args: &ConvertArgs) -> anyhow::Result<HalfSpec> {
     Ok(HalfSpec { precision: asked, keep_io: args.keep_io, block: args.block.clone() })
 }
 
-/// `yolo-fp16.onnx` beside `yolo.onnx`; what is built in has no folder, so it is the current one.
-fn beside(source: &ModelSource, precision: Precision) -> PathBuf {
-    match source {
-        ModelSource::Builtin(kind) => format!("builtin-{kind}-{precision}.onnx").into(),
-        ModelSource::File(path) => {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            path.with_file_name(format!("{stem}-{precision}.onnx"))
-        }
-    }
-}
-
-fn with_json(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".json");
-    name.into()
-}
-
-/// Nothing is overwritten unasked, and the model itself never is.
-fn check(source: &ModelSource, output: &Path, force: bool) -> anyhow::Result<()> {
-    let shown = output.display();
-    ensure!(output.extension().is_some_and(|extension| extension == "onnx"), "{shown}: the output must end in .onnx");
-    if let ModelSource::File(path) = source
-        && let (Ok(model), Ok(output)) = (path.canonicalize(), output.canonicalize())
-    {
-        ensure!(model != output, "{shown} is the model itself; name another file with -o");
-    }
-    for path in [output, &with_json(output)] {
-        ensure!(force || !path.exists(), "{} is there already; give --force to replace it", path.display());
-    }
-    Ok(())
-}
-
 fn sidecar(args: &ConvertArgs, spec: &HalfSpec, model: &ModelFile, made: &Converted) -> Value {
     json!({
         "schema": SCHEMA,
@@ -102,9 +67,9 @@ fn sidecar(args: &ConvertArgs, spec: &HalfSpec, model: &ModelFile, made: &Conver
     })
 }
 
-fn summary(report: &ConvertReport, output: &Path) -> String {
+fn summary(report: &ConvertReport, target: &Target) -> String {
     let (before, after) = (megabytes(report.bytes_before), megabytes(report.bytes_after));
-    let mut text = format!("{}: {}, {before} became {after}\n", output.display(), report.precision);
+    let mut text = format!("{}: {}, {before} became {after}\n", target.file.display(), report.precision);
     let io = if report.keep_io { "inputs and outputs in fp32" } else { "inputs and outputs too" };
     let (half, kept) = (report.nodes_half, report.kept.len());
     let _ = writeln!(text, "  nodes    {half} in {}, {kept} in fp32, {} casts; {io}", report.precision, report.casts);
@@ -131,7 +96,7 @@ fn summary(report: &ConvertReport, output: &Path) -> String {
         let _ = writeln!(text, "           {}: {over} over, {small} subnormal, {zero} to 0, of {of}", tensor.tensor);
     }
     if let Some(more) = tensors.len().checked_sub(SHOWN).filter(|&more| more > 0) {
-        let _ = writeln!(text, "           and {more} more; all of them are in {}", with_json(output).display());
+        let _ = writeln!(text, "           and {more} more; all of them are in {}", target.beside.display());
     }
     if let Some([from, to]) = report.opset {
         let _ = writeln!(text, "  opset    {from} became {to}, the first in which bf16 is allowed here");

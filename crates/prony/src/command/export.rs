@@ -1,23 +1,24 @@
 //! `prony export`: a checkpoint as ONNX, without Python.
 
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use prony_forge::export::{Axis, ExportOptions, Exported};
 use prony_model::pt::{Checkpoint, plain};
 use prony_model::sha256_hex;
-use prony_store::write_atomic;
-use prony_types::ExitCode;
+use prony_types::{ExitCode, ModelSource};
 use serde_json::{Value, json};
 
+use super::target::Target;
 use crate::args::ExportArgs;
 use crate::command::with_sign_of_life;
 
 pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
-    let target = target(args)?;
+    let source = ModelSource::File(args.model.clone());
+    let target = Target::find(args.output.as_deref(), &source, "", args.force)?;
     let checkpoint = with_sign_of_life("reading the checkpoint", || Checkpoint::open(&args.model))?;
     let options = ExportOptions {
         imgsz: args.imgsz.map(|size| size.0),
@@ -29,14 +30,10 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     };
     let made = with_sign_of_life("writing the graph", || prony_forge::export::export(&checkpoint, &options))
         .with_context(|| format!("cannot export {}", args.model.display()))?;
-    with_sign_of_life("writing the file", || write_atomic(&target, &made.bytes))?;
-    let summary = Summary {
-        args,
-        target: &target,
-        checkpoint: &checkpoint,
-        made: &made,
-        seconds: started.elapsed().as_secs_f64(),
-    };
+    let seconds = started.elapsed().as_secs_f64();
+    let summary = Summary { args, target: &target.file, checkpoint: &checkpoint, made: &made, seconds };
+    with_sign_of_life("writing the file", || target.write(&made.bytes, &summary.json()))?;
+    let summary = Summary { seconds: started.elapsed().as_secs_f64(), ..summary };
     let text = match args.json {
         true => serde_json::to_string_pretty(&summary.json())? + "\n",
         false => summary.text(),
@@ -44,23 +41,6 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     // A reader that has seen enough is no error.
     let _ = io::stdout().lock().write_all(text.as_bytes());
     Ok(ExitCode::Ok)
-}
-
-/// Where the file goes. Nothing is replaced unasked, and never the checkpoint itself.
-fn target(args: &ExportArgs) -> anyhow::Result<PathBuf> {
-    let target = args.output.clone().unwrap_or_else(|| args.model.with_extension("onnx"));
-    let same = match (target.canonicalize(), args.model.canonicalize()) {
-        (Ok(target), Ok(model)) => target == model,
-        _ => target == args.model,
-    };
-    ensure!(!same, "{} is the checkpoint itself; name another file with -o", target.display());
-    ensure!(!target.is_dir(), "{} is a folder; name a file in it with -o", target.display());
-    let there = target.symlink_metadata().is_ok();
-    ensure!(args.force || !there, "{} exists; give --force to replace it, or another file with -o", target.display());
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let missing = folder.filter(|folder| !folder.is_dir());
-    ensure!(missing.is_none(), "{} is no folder; make it first", missing.unwrap_or(Path::new("")).display());
-    Ok(target)
 }
 
 /// What is said afterwards.

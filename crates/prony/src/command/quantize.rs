@@ -1,7 +1,6 @@
 //! `prony quantize`: a graph with int8 quantisers, and what they cost.
 
 mod gate;
-mod output;
 mod text;
 
 use std::path::Path;
@@ -18,9 +17,9 @@ use prony_types::{
 };
 
 use self::gate::{Gate, Search};
-use self::output::Target;
 use self::text::Outcome;
 use super::run::{found_runtime, tell_loader};
+use super::target::Target;
 use crate::args::QuantizeArgs;
 use crate::model::{Located, Opening, locate, open};
 use crate::resolve::image_size;
@@ -53,7 +52,7 @@ fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     let model = open(&args.model, &how)?.file;
     let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", args.model);
     let imgsz = image_size(&args.imgsz.map(|size| size.0), HeadChoice::None, &model.info).map_err(of_model)?;
-    let target = Target::find(args, &source)?;
+    let target = Target::find(args.output.as_deref(), &source, "-int8", args.force)?;
     let runtime = runtime(args)?;
     let folder = home::folder(args.home.as_deref()).ok().map(|home| artifacts(&home.join("cache")));
     // A folder that cannot be made is one without a cache.
@@ -73,7 +72,7 @@ fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     work.bar.finish_and_clear();
     let held = search.as_ref().is_none_or(|found| found.held);
     if held {
-        target.write(&quantised)?;
+        target.write(&quantised.bytes, &quantised.report)?;
     }
     let outcome = Outcome { model: &args.model, target: &target, quantised: &quantised, losses, gate: search };
     outcome.show(args.json)?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::gate::Found;
-use super::output::Target;
+use crate::command::target::Target;
 
 /// Layers that are told on the terminal; all are in the report.
 const TOLD: usize = 10;
