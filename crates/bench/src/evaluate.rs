@@ -10,7 +10,7 @@ use prony_source::coco::{ResultRow, ResultWriter};
 use prony_source::dataset::{self, Dataset, classes};
 use prony_source::folder::Loader;
 use prony_source::scenes;
-use prony_types::{Detection, EvaluateOrder, EvaluatedData, EvaluationProblem, FailureKind, ModelSource, SceneKind};
+use prony_types::{Detection, EvaluateOrder, EvaluatedData, EvaluationProblem, FailureKind, ModelSource};
 use prony_vision::{Letterbox, Preprocessor};
 
 use crate::measure::{Cell, MeasureError, Pipeline};
@@ -49,17 +49,6 @@ fn failed(reason: impl std::fmt::Display) -> Unscored {
     Unscored::Absent(EvaluationProblem { kind: FailureKind::Internal, message: reason.to_string() })
 }
 
-/// The built-in scenes that fit a model: those it was made for, or whose classes it has.
-pub fn scene_kind(model: &ModelSource, names: &[String]) -> SceneKind {
-    match model {
-        ModelSource::Builtin(kind) => *kind,
-        ModelSource::File(_) => {
-            let has_classes = |kind: &&SceneKind| scenes::class_names(**kind) == names;
-            SceneKind::ALL.iter().find(has_classes).copied().unwrap_or(SceneKind::Rgb)
-        }
-    }
-}
-
 /// Scores nothing: writes what the model says of every image. `tell` hears how many of how many are done.
 pub(crate) fn evaluate(
     cell: &mut Cell,
@@ -73,7 +62,7 @@ pub(crate) fn evaluate(
         return Err(absent("not a detector: there are no boxes to score"));
     };
     let Some(decoder) = &detector.decoder else { return Err(absent("no head was found for its outputs")) };
-    let data = dataset::open(&order.data, scene_kind(model, names)).map_err(absent)?;
+    let data = dataset::open(&order.data, scenes::kind_for(model, names)).map_err(absent)?;
     let map = classes::map(names, decoder.head().classes(), &data.categories).map_err(absent)?;
     let preprocessor = detector.preprocessor.fresh();
     let mut writer = ResultWriter::create(&order.detections).map_err(failed)?;
@@ -293,16 +282,6 @@ mod tests {
         let row = row(7, 18, &found);
         assert_eq!((row.image_id, row.category_id, row.score), (7, 18, 0.12346));
         assert_eq!(row.bbox, [1.235, 2.0, 10.0, 0.5]);
-    }
-
-    #[test]
-    fn scenes_are_those_whose_classes_the_model_has() {
-        let file = ModelSource::File("x.onnx".into());
-        let names = |kind| scenes::class_names(kind).iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        assert_eq!(scene_kind(&ModelSource::Builtin(SceneKind::Thermal), &[]), SceneKind::Thermal);
-        assert_eq!(scene_kind(&file, &names(SceneKind::Thermal)), SceneKind::Thermal);
-        assert_eq!(scene_kind(&file, &names(SceneKind::Rgb)), SceneKind::Rgb);
-        assert_eq!(scene_kind(&file, &["person".to_owned()]), SceneKind::Rgb);
     }
 
     #[test]

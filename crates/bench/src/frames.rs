@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use prony_source::{folder, scenes};
-use prony_types::{DType, Image, InputSpec, ModelSource, Pixels, SceneKind, SourceSpec, TensorSpec};
+use prony_types::{DType, Image, InputSpec, Pixels, SceneKind, SourceSpec, TensorSpec};
 use sha2::{Digest, Sha256};
 
 use crate::now_ns;
@@ -88,21 +88,12 @@ fn hash_image(hash: &mut Sha256, image: &Image) {
 }
 
 /// Images for a detector, `count` of them where the source has as many. `beat` is called after each.
-pub(crate) fn images(
-    spec: &InputSpec,
-    model: &ModelSource,
-    count: u32,
-    beat: &(dyn Fn() + Sync),
-) -> Result<Feed, String> {
+pub(crate) fn images(spec: &InputSpec, kind: SceneKind, count: u32, beat: &(dyn Fn() + Sync)) -> Result<Feed, String> {
     match &spec.source {
         SourceSpec::Scenes => {
-            let (kind, home_scenes) = match model {
-                ModelSource::Builtin(kind) => (*kind, true),
-                ModelSource::File(_) => (SceneKind::Rgb, false),
-            };
             let source = format!("built-in {kind} scenes, seed {}", spec.seed);
             let items = Items::Images(render(kind, spec.seed, count, beat));
-            Ok(Feed { items, source, skipped: Vec::new(), decode_ns: Vec::new(), home_scenes })
+            Ok(Feed { items, source, skipped: Vec::new(), decode_ns: Vec::new(), home_scenes: true })
         }
         SourceSpec::Dir(dir) => from_folder(dir, count as usize, beat),
         SourceSpec::Tensor(path) => Err(format!(
@@ -226,14 +217,14 @@ mod tests {
 
     #[test]
     fn scenes_are_distinct_and_the_first_is_the_same_alone() {
-        let model = ModelSource::Builtin(SceneKind::Thermal);
+        let kind = SceneKind::Thermal;
         let beats = AtomicU32::new(0);
         let beat = || {
             beats.fetch_add(1, Ordering::Relaxed);
         };
-        let all = images(&spec(SourceSpec::Scenes), &model, 4, &beat).unwrap();
+        let all = images(&spec(SourceSpec::Scenes), kind, 4, &beat).unwrap();
         assert_eq!(beats.load(Ordering::Relaxed), 4);
-        let first = images(&spec(SourceSpec::Scenes), &model, 1, &|| {}).unwrap();
+        let first = images(&spec(SourceSpec::Scenes), kind, 1, &|| {}).unwrap();
         let (Items::Images(all), Items::Images(first)) = (&all.items, &first.items) else { panic!("no images") };
         assert_eq!((all.len(), first.len()), (4, 1));
         assert_eq!(all[0], first[0]);

@@ -20,7 +20,6 @@ mod worker;
 
 pub use child::{CHILD_VERB, run_child};
 pub use clock::now_ns;
-pub use evaluate::scene_kind;
 pub use outputs::boxes_of;
 pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};

@@ -6,10 +6,11 @@ use std::path::Path;
 use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_forge::{ForgeError, Prepared};
+use prony_source::scenes::kind_for;
 use prony_types::{
     Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, DiscoverJob, EventKind,
     FailureKind, HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, ReferenceJob,
-    TensorSpec, WORKER_PROTOCOL,
+    SceneKind, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -160,6 +161,8 @@ struct Loaded {
     model: ModelFile,
     artifact: Option<ModelFile>,
     threads: u32,
+    /// Of which kind built-in scenes are.
+    scenes: SceneKind,
 }
 
 /// Loads, runs the first frame, and makes `count` frames resident.
@@ -167,19 +170,20 @@ fn prepare(
     channel: &mut Channel,
     job: &MeasureJob,
     host_peak: fn() -> Option<u64>,
-    frames_of: &ModelSource,
+    scenes: Option<SceneKind>,
     count: u32,
 ) -> Result<Loaded, Failure> {
     same_protocol(job.protocol)?;
     let ring = RingWriter::inherit(job.ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
-    let mut loaded = load(channel, job, host_peak, frames_of, ring)?;
+    let mut loaded = load(channel, job, host_peak, scenes, ring)?;
     let cell = &mut loaded.cell;
     cold_start(channel, job, cell, &loaded.model.info.metadata)?;
     if let Pipeline::Detector(_) = cell.pipeline {
         let ring = &cell.ring;
-        let feed = frames::images(&job.input, frames_of, count, &|| ring.beat());
+        let feed = frames::images(&job.input, loaded.scenes, count, &|| ring.beat());
         cell.feed = feed.map_err(input_failure)?;
         // Boxes must be there where a model looks at its own scenes the way it was made to.
+        cell.feed.home_scenes &= matches!(job.cell.model.source, ModelSource::Builtin(_));
         cell.feed.home_scenes &= job.post.conf <= EXPECT_BOXES_UP_TO && job.cell.head == HeadChoice::Auto;
     }
     Ok(loaded)
@@ -187,12 +191,12 @@ fn prepare(
 
 /// Outputs that cells are held against, into their file.
 fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
-    let ReferenceJob { protocol, cell, input, frames_of, post, file, ring_fd } = job;
+    let ReferenceJob { protocol, cell, input, scenes, post, file, ring_fd } = job;
     let folder = file.parent().map(Path::to_owned).unwrap_or_default();
     // Not more than the cells have, so that all of them wrap around at the same frame.
     let count = (reference::CALLS as u32 * cell.batch).min(input.frames.max(1));
     let job = MeasureJob { protocol, cell, slot: 0, input, post, warmup_s: None, folder, ring_fd, fault: None };
-    let mut loaded = prepare(channel, &job, || None, &frames_of, count)?;
+    let mut loaded = prepare(channel, &job, || None, Some(scenes), count)?;
     let record = loaded.cell.session.record();
     let by = format!("{} on {} {}", loaded.cell.session.executed(), record.name, record.version.unwrap_or_default());
     let outputs = outputs::reference(&mut loaded.cell, by.trim_end().to_owned())?;
@@ -206,7 +210,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
         same_protocol(job.protocol)?;
         return trtexec::measure(channel, job);
     }
-    let mut loaded = prepare(channel, job, host_peak, &job.cell.model.source, job.input.frames.max(1))?;
+    let mut loaded = prepare(channel, job, host_peak, None, job.input.frames.max(1))?;
     let cell = &mut loaded.cell;
     cell.replay(0)?;
     let mut device = cell.session.device_use();
@@ -276,7 +280,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
 /// Where the nodes run, what layers compute in and whether a fresh session says the same, found in sessions of their own
 /// after the timed one was given up.
 fn placed(job: &MeasureJob, loaded: Loaded, witness: &Witness) -> (Vec<EventKind>, Vec<ConsistencyCheck>) {
-    let Loaded { cell, model, artifact, threads } = loaded;
+    let Loaded { cell, model, artifact, threads, .. } = loaded;
     drop(cell);
     let mut fill = |session: &mut dyn Session| witness.fill(session);
     let scratch = Some(job.folder.clone());
@@ -325,7 +329,7 @@ fn load(
     channel: &mut Channel,
     job: &MeasureJob,
     host_peak: fn() -> Option<u64>,
-    frames_of: &ModelSource,
+    scenes: Option<SceneKind>,
     ring: RingWriter,
 ) -> Result<Loaded, Failure> {
     let spec = &job.cell;
@@ -362,18 +366,19 @@ fn load(
         host_peak_bytes: host_peak(),
         device: session.device_use(),
     })?;
-    let (pipeline, feed) = pipeline(job, frames_of, &*session)?;
+    let scenes = scenes.unwrap_or_else(|| kind_for(&spec.model.source, &model.info.metadata.names));
+    let (pipeline, feed) = pipeline(job, scenes, &*session)?;
     let cell = Cell::new(session, pipeline, feed, spec.batch as usize, ring);
-    Ok(Loaded { cell, model, artifact, threads })
+    Ok(Loaded { cell, model, artifact, threads, scenes })
 }
 
-fn pipeline(job: &MeasureJob, frames_of: &ModelSource, session: &dyn Session) -> Result<(Pipeline, Feed), Failure> {
+fn pipeline(job: &MeasureJob, scenes: SceneKind, session: &dyn Session) -> Result<(Pipeline, Feed), Failure> {
     if job.cell.head == HeadChoice::None {
         let feed = frames::tensors(&job.input, session.inputs()).map_err(input_failure)?;
         return Ok((Pipeline::Plain, feed));
     }
     let [height, width] = image_input(session.inputs()).map_err(input_failure)?;
-    let feed = frames::images(&job.input, frames_of, 1, &|| {}).map_err(input_failure)?;
+    let feed = frames::images(&job.input, scenes, 1, &|| {}).map_err(input_failure)?;
     let detector = Detector::new(width, height, session.slots(), job.cell.batch as usize);
     Ok((Pipeline::Detector(Box::new(detector)), feed))
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prony_model::sha256_hex;
 use prony_nvinfer::Calibration;
 use prony_source::{folder, scenes};
-use prony_types::{CalibrationSpec, ModelSource, Pixels, SceneKind, SourceSpec};
+use prony_types::{CalibrationSpec, Pixels, SceneKind, SourceSpec};
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use self::feed::Feed;
@@ -25,14 +25,6 @@ pub(crate) trait Upload: Send {
     fn upload(&mut self, input: usize, bytes: &[u8]) -> Result<*mut c_void, String>;
 }
 
-/// Which scenes fit a model.
-fn scene_kind(model: &ModelSource) -> SceneKind {
-    match model {
-        ModelSource::Builtin(kind) => *kind,
-        ModelSource::File(_) => SceneKind::Rgb,
-    }
-}
-
 /// The images of a folder that are used: the first ones by name.
 fn files(dir: &Path, count: u32) -> Result<Vec<PathBuf>, ForgeError> {
     let mut files = folder::images(dir).map_err(|e| ForgeError::Calibration(e.to_string()))?;
@@ -42,11 +34,10 @@ fn files(dir: &Path, count: u32) -> Result<Vec<PathBuf>, ForgeError> {
 
 /// Identity of the data, without decoding them. Scenes are the same everywhere for a seed; the first one is drawn so that
 /// a change of how they are drawn is a change of the data.
-pub(crate) fn data_sha256(spec: &CalibrationSpec, model: &ModelSource) -> Result<String, ForgeError> {
+pub(crate) fn data_sha256(spec: &CalibrationSpec, kind: SceneKind) -> Result<String, ForgeError> {
     let unreadable = |path: &Path, error| ForgeError::Calibration(format!("{}: {error}", path.display()));
     match &spec.source {
         SourceSpec::Scenes => {
-            let kind = scene_kind(model);
             let mut hash = Sha256::new();
             hash.update(format!("{kind} scenes, seed {}, {} of them", spec.seed, spec.frames));
             match scenes::scene(kind, spec.seed, 0).image.pixels() {

@@ -12,6 +12,7 @@ use prony_backend::gpu::{Budget, Gpu};
 use prony_backend::{ModelFile, open_model, precision_of};
 use prony_model::{decoding_tail, sha256_hex};
 use prony_nvinfer::{Driver, Family, Library};
+use prony_source::scenes::kind_for;
 use prony_types::{
     ArtifactSpec, BuildProgress, DiscoverJob, EngineIdentity, EngineSpec, HeadChoice, ModelInfo, Precision, PrepareJob,
     RuntimeName, TensorSpec, WORKER_PROTOCOL,
@@ -87,7 +88,8 @@ pub fn prepare(
     };
     let arithmetic = arithmetic(spec.precision, situation)?;
     let calibrated = spec.calibration.as_ref().filter(|_| arithmetic.calibrate);
-    let calibration_sha256 = calibrated.map(|data| data_sha256(data, &job.model.source)).transpose()?;
+    let kind = kind_for(&job.model.source, &model.info.metadata.names);
+    let calibration_sha256 = calibrated.map(|data| data_sha256(data, kind)).transpose()?;
     // Ranges that the outputs are decoded with are left out: no common scale holds coordinates and scores.
     let float = if calibrated.is_some() { decoding_tail(&model.bytes) } else { BTreeSet::new() };
     let weights = weights(&model)?;
@@ -208,7 +210,8 @@ fn order(
                 (&recipe.onnx_sha256, &recipe.weights, hash, data.method, &recipe.identity.tensorrt, &spec.profile);
             let key = &sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32];
             let fit = fit(&model.info, &inputs);
-            let feed = Feed::new(data, &job.model.source, inputs, fit)?;
+            let kind = kind_for(&job.model.source, &model.info.metadata.names);
+            let feed = Feed::new(data, kind, inputs, fit)?;
             let cache = cache.folder().join(format!("calibration-{key}.cache"));
             Some(CalibrationOrder { method: data.method, feed, cache, float })
         }

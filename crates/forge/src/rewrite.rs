@@ -6,6 +6,7 @@ use std::time::Instant;
 use prony_backend::{ModelFile, open_model};
 use prony_model::pt::Checkpoint;
 use prony_model::{sha256_file, sha256_hex};
+use prony_source::scenes::kind_for;
 use prony_types::{ArtifactSpec, BackendName, BuildProgress, RewriteJob, RewriteSpec};
 
 use crate::cache::{Cache, Kept, now};
@@ -73,6 +74,7 @@ pub fn rewrite(
     if model.sha256 != job.model.sha256 {
         return Err(ForgeError::Model(format!("{} changed on disk since it was asked for", job.model.name)));
     }
+    let kind = kind_for(&job.model.source, &model.info.metadata.names);
     let calibration = job.rewrite.calibration();
     let ranges_by = calibration.map(|_| match &job.runtime {
         Some(runtime) => format!("{} {}", BackendName::OrtCpu, runtime.version),
@@ -82,7 +84,7 @@ pub fn rewrite(
         source_sha256: identity(&model)?,
         making: Making::Rewrite(without_places(job.rewrite.clone())),
         imgsz: job.imgsz.filter(|_| calibration.is_some()),
-        calibration_sha256: calibration.map(|data| data_sha256(data, &job.model.source)).transpose()?,
+        calibration_sha256: calibration.map(|data| data_sha256(data, kind)).transpose()?,
         ranges_by,
         revision: REVISION,
     };

@@ -397,7 +397,10 @@ impl Run {
             self.progress.milestone(index, "computing the reference");
             let file = match self.interrupt.asked() {
                 true => Err("interrupted".to_owned()),
-                false => references.file(&cell.spec, &frames, &self.files.cell_log(&cell.fold.record.slug)),
+                false => {
+                    let scenes = accuracy::kind_of(&cell.fold.record, &cell.spec.model.source);
+                    references.file(&cell.spec, scenes, &frames, &self.files.cell_log(&cell.fold.record.slug))
+                }
             };
             if let Err(reason) = &file {
                 tracing::warn!("{}: no reference: {reason}", cell.spec.id);

@@ -12,7 +12,7 @@ mod thermal;
 mod view;
 mod world;
 
-use prony_types::{GroundTruth, Image, PixelFormat, SceneKind};
+use prony_types::{GroundTruth, Image, ModelSource, PixelFormat, SceneKind};
 
 use self::shape::Shape;
 use self::view::View;
@@ -52,6 +52,17 @@ const THERMAL_CLASS_NAMES: [&str; CLASSES.len() - 1] = {
     }
     names
 };
+
+/// The scenes that fit a model: those it was made for, or whose classes it has; coloured ones for any other.
+pub fn kind_for(model: &ModelSource, names: &[String]) -> SceneKind {
+    match model {
+        ModelSource::Builtin(kind) => *kind,
+        ModelSource::File(_) => {
+            let has_classes = |kind: &&SceneKind| class_names(**kind) == names;
+            SceneKind::ALL.iter().find(has_classes).copied().unwrap_or(SceneKind::Rgb)
+        }
+    }
+}
 
 /// The class names of a kind, by class index.
 pub fn class_names(kind: SceneKind) -> &'static [&'static str] {
@@ -112,4 +123,19 @@ pub fn scene(kind: SceneKind, seed: u64, index: u32) -> Scene {
     };
     as_seen(kind, &mut truth);
     Scene { image: image.expect("the cameras fill their whole view"), truth }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenes_are_those_whose_classes_the_model_has() {
+        let file = ModelSource::File("x.onnx".into());
+        let names = |kind| class_names(kind).iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        assert_eq!(kind_for(&ModelSource::Builtin(SceneKind::Thermal), &[]), SceneKind::Thermal);
+        assert_eq!(kind_for(&file, &names(SceneKind::Thermal)), SceneKind::Thermal);
+        assert_eq!(kind_for(&file, &names(SceneKind::Rgb)), SceneKind::Rgb);
+        assert_eq!(kind_for(&file, &["person".to_owned()]), SceneKind::Rgb);
+    }
 }

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    CellSpec, EvaluateOrder, InputSpec, InspectJob, ModelSource, PostSpec, PrepareJob, RewriteJob, RuntimeName,
-};
+use crate::{CellSpec, EvaluateOrder, InputSpec, InspectJob, PostSpec, PrepareJob, RewriteJob, RuntimeName, SceneKind};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
 pub const WORKER_PROTOCOL: u32 = 5;
@@ -49,8 +47,8 @@ pub struct ReferenceJob {
     pub cell: CellSpec,
     /// What it is fed.
     pub input: InputSpec,
-    /// The model whose frames these are: built-in scenes are of the kind that fits it.
-    pub frames_of: ModelSource,
+    /// Of which kind built-in scenes are: that which fits the cells.
+    pub scenes: SceneKind,
     /// What becomes of its outputs.
     pub post: PostSpec,
     /// Where the outputs go.

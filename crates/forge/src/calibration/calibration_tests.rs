@@ -6,7 +6,7 @@ use prony_vision::{Fit, Preprocessor};
 
 use super::*;
 
-const MODEL: ModelSource = ModelSource::Builtin(SceneKind::Rgb);
+const KIND: SceneKind = SceneKind::Rgb;
 
 fn spec(source: SourceSpec, frames: u32) -> CalibrationSpec {
     CalibrationSpec { method: CalibrationMethod::Entropy, source, frames, seed: 7 }
@@ -17,7 +17,7 @@ fn image(dtype: DType, batch: usize) -> Vec<TensorSpec> {
 }
 
 fn feed(spec: &CalibrationSpec, inputs: Vec<TensorSpec>) -> Result<Feed, ForgeError> {
-    Feed::new(spec, &MODEL, inputs, Fit::Letterbox)
+    Feed::new(spec, KIND, inputs, Fit::Letterbox)
 }
 
 fn batches(mut feed: Feed) -> Vec<Vec<Vec<u8>>> {
@@ -100,12 +100,12 @@ fn a_model_that_takes_no_image_needs_arrays() {
 
 #[test]
 fn the_identity_of_data_is_their_content() {
-    let hash = |spec: &CalibrationSpec| data_sha256(spec, &MODEL).unwrap();
+    let hash = |spec: &CalibrationSpec| data_sha256(spec, KIND).unwrap();
     let scenes = spec(SourceSpec::Scenes, 8);
     assert_eq!(hash(&scenes), hash(&scenes));
     assert_ne!(hash(&scenes), hash(&spec(SourceSpec::Scenes, 9)));
     assert_ne!(hash(&scenes), hash(&CalibrationSpec { seed: 8, ..scenes.clone() }));
-    assert_ne!(hash(&scenes), data_sha256(&scenes, &ModelSource::Builtin(SceneKind::Thermal)).unwrap());
+    assert_ne!(hash(&scenes), data_sha256(&scenes, SceneKind::Thermal).unwrap());
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     photos(here.path(), 3);
     photos(there.path(), 3);
@@ -114,7 +114,7 @@ fn the_identity_of_data_is_their_content() {
     assert_ne!(of(here.path(), 2), of(here.path(), 3));
     fs::write(there.path().join("1.png"), b"other").unwrap();
     assert_ne!(of(here.path(), 2), of(there.path(), 2));
-    let missing = data_sha256(&spec(SourceSpec::Dir("/no/such".into()), 2), &MODEL).unwrap_err();
+    let missing = data_sha256(&spec(SourceSpec::Dir("/no/such".into()), 2), KIND).unwrap_err();
     assert_eq!(missing.kind(), prony_types::FailureKind::Input);
 }
 

@@ -7,10 +7,10 @@ use std::vec;
 use half::f16;
 use prony_source::arrays::{ArrayFile, Values};
 use prony_source::{folder, scenes};
-use prony_types::{CalibrationSpec, DType, Image, ModelSource, SceneKind, SourceSpec, TensorSpec};
+use prony_types::{CalibrationSpec, DType, Image, SceneKind, SourceSpec, TensorSpec};
 use prony_vision::{Fit, Preprocessor};
 
-use super::{files, scene_kind};
+use super::files;
 use crate::error::ForgeError;
 
 /// Batches of what a model takes.
@@ -44,7 +44,7 @@ impl Feed {
     /// Looks at the data and makes the first batch.
     pub(crate) fn new(
         spec: &CalibrationSpec,
-        model: &ModelSource,
+        kind: SceneKind,
         inputs: Vec<TensorSpec>,
         fit: Fit,
     ) -> Result<Feed, ForgeError> {
@@ -56,7 +56,7 @@ impl Feed {
                 From::Arrays { inputs: arrays, batches: 0..batches.min(wanted) }
             }
             SourceSpec::Scenes => {
-                let (kind, seed, left) = (scene_kind(model), spec.seed, 0..spec.frames);
+                let (seed, left) = (spec.seed, 0..spec.frames);
                 images(Images::Scenes { kind, seed, left }, &inputs, fit)?
             }
             SourceSpec::Dir(dir) => images(Images::Files(files(dir, spec.frames)?.into_iter()), &inputs, fit)?,

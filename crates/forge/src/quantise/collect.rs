@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use prony_backend::{ModelFile, Session, SessionSpec, SlotInput, affinity, backend};
 use prony_model::sha256_hex;
-use prony_types::{BackendName, BuildProgress, CalibrationSpec, DType, Dim, ModelSource, Precision, TensorData};
+use prony_source::scenes::kind_for;
+use prony_types::{
+    BackendName, BuildProgress, CalibrationSpec, DType, Dim, ModelSource, Precision, SceneKind, TensorData,
+};
 
 use super::Site;
 use super::histogram::Histogram;
@@ -72,11 +75,16 @@ impl Subject<'_> {
         backend(self.backend()).open(&spec).map_err(|error| ForgeError::Model(error.to_string()))
     }
 
+    /// Of which kind built-in scenes are.
+    fn scenes(&self) -> SceneKind {
+        kind_for(self.source, &self.model.info.metadata.names)
+    }
+
     /// The calibration data for a session, from the beginning.
     pub(crate) fn feed(&self, session: &dyn Session) -> Result<Feed, ForgeError> {
         let inputs = session.inputs().to_vec();
         let fit = fit(&self.model.info, &inputs);
-        Feed::new(self.data, self.source, inputs, fit)
+        Feed::new(self.data, self.scenes(), inputs, fit)
     }
 
     /// The same model with these tensors among its outputs.
@@ -91,7 +99,7 @@ pub(crate) fn collect(
     tensors: &BTreeSet<String>,
     told: &mut Told<'_>,
 ) -> Result<Collected, ForgeError> {
-    let data_sha256 = data_sha256(subject.data, subject.source)?;
+    let data_sha256 = data_sha256(subject.data, subject.scenes())?;
     let kept = subject.site.cache.map(|folder| cache_file(folder, subject, tensors, &data_sha256));
     if let Some(histograms) = kept.as_deref().and_then(read) {
         return Ok(Collected { histograms, data_sha256, from_cache: true, skipped: Vec::new() });

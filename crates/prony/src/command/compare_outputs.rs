@@ -75,7 +75,7 @@ fn attempt(
     let mut b = Side::open(&args.b, &model_b, names[1], runtime_b, size, args.head)?;
     let (shapes_a, shapes_b) = (a.input_shapes(), b.input_shapes());
     ensure!(shapes_a == shapes_b, "{} takes {shapes_a}, {} takes {shapes_b}: no frame fits both", args.a, args.b);
-    let feed = Feed::new(args, a.inputs())?;
+    let feed = Feed::new(args, &model_a.info.metadata.names, a.inputs())?;
     let mut notes = feed.notes.clone();
     let precision = coarser(precision_of(&model_a.info), precision_of(&model_b.info));
     let bounds = Bounds::of(precision);

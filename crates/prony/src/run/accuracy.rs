@@ -4,12 +4,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use prony_bench::scene_kind;
 use prony_judge::accuracy::{Side, compare};
 use prony_judge::coco::{Evaluation, Scored, Truth, Truths};
-use prony_source::SourceError;
 use prony_source::coco::{ResultRow, read_results};
 use prony_source::dataset::{self, Dataset};
+use prony_source::{SourceError, scenes};
 use prony_types::{
     AccuracyComparison, AccuracyDifference, AccuracyRecord, CellRecord, CellStatus, DataRecord, DataSource, DataSpec,
     EvaluatedData, EvaluationSpec, ModelSource, Plan, Precision, RunRecord, SceneKind, Verdict,
@@ -233,9 +232,9 @@ pub(crate) fn data_unchanged(record: &RunRecord) -> anyhow::Result<()> {
 }
 
 /// The scenes that fit a cell.
-fn kind_of(cell: &CellRecord, source: &ModelSource) -> SceneKind {
+pub(super) fn kind_of(cell: &CellRecord, source: &ModelSource) -> SceneKind {
     let names = cell.model.info.as_ref().map(|info| info.metadata.names.as_slice()).unwrap_or_default();
-    scene_kind(source, names)
+    scenes::kind_for(source, names)
 }
 
 /// Whether anything of the data can be scored; said before anything runs.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use prony_model::sha256_hex;
 use prony_types::{
-    BackendName, CellSpec, EventKind, InputSpec, Job, PostSpec, Precision, ReferenceJob, ReferenceSpec, WORKER_PROTOCOL,
+    BackendName, CellSpec, EventKind, InputSpec, Job, PostSpec, Precision, ReferenceJob, ReferenceSpec, SceneKind,
+    WORKER_PROTOCOL,
 };
 
 use super::errand::{Errand, errand};
@@ -28,7 +29,13 @@ pub(super) struct References<'a> {
 
 impl References<'_> {
     /// The reference for a cell that was fed with these frames; the reason where there is none.
-    pub(super) fn file(&self, cell: &CellSpec, frames_sha256: &str, log: &Path) -> Result<PathBuf, String> {
+    pub(super) fn file(
+        &self,
+        cell: &CellSpec,
+        scenes: SceneKind,
+        frames_sha256: &str,
+        log: &Path,
+    ) -> Result<PathBuf, String> {
         if self.spec.model.is_none() && cell.model.source.is_engine() {
             return Err("an engine holds no model that could be computed otherwise; give one with --reference".into());
         }
@@ -38,7 +45,7 @@ impl References<'_> {
             if prony_bench::reference_by(&file).is_some() {
                 return Ok(file);
             }
-            match self.compute(&candidate, cell, &file, log) {
+            match self.compute(&candidate, scenes, &file, log) {
                 Ok(()) => {
                     self.prune(&file);
                     return Ok(file);
@@ -77,12 +84,12 @@ impl References<'_> {
         sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32].to_owned()
     }
 
-    fn compute(&self, candidate: &CellSpec, cell: &CellSpec, file: &Path, log: &Path) -> Result<(), String> {
+    fn compute(&self, candidate: &CellSpec, scenes: SceneKind, file: &Path, log: &Path) -> Result<(), String> {
         let job = Job::Reference(ReferenceJob {
             protocol: WORKER_PROTOCOL,
             cell: candidate.clone(),
             input: self.input.clone(),
-            frames_of: cell.model.source.clone(),
+            scenes,
             post: self.post,
             file: std::path::absolute(file).map_err(|e| e.to_string())?,
             ring_fd: -1,

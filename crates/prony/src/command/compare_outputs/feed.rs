@@ -3,7 +3,7 @@
 use anyhow::{bail, ensure};
 use prony_bench::tensors::image_size;
 use prony_source::{folder, scenes};
-use prony_types::{Image, ModelSource, SceneKind, TensorSpec};
+use prony_types::{Image, TensorSpec};
 
 use crate::args::CompareOutputsArgs;
 use crate::model::locate;
@@ -29,7 +29,8 @@ pub(super) enum Frame<'a> {
 }
 
 impl Feed {
-    pub(super) fn new(args: &CompareOutputsArgs, inputs: &[TensorSpec]) -> anyhow::Result<Feed> {
+    /// `names` are the classes of the first model.
+    pub(super) fn new(args: &CompareOutputsArgs, names: &[String], inputs: &[TensorSpec]) -> anyhow::Result<Feed> {
         let takes_images = matches!(inputs, [input] if image_size(input).is_some());
         match &args.source {
             Some(dir) if dir.as_os_str() != "scenes" => {
@@ -52,10 +53,7 @@ impl Feed {
                 Ok(Feed { frames: Frames::Images(images), source, notes })
             }
             _ if takes_images => {
-                let kind = match locate(&args.a)?.source {
-                    ModelSource::Builtin(kind) => kind,
-                    ModelSource::File(_) => SceneKind::Rgb,
-                };
+                let kind = scenes::kind_for(&locate(&args.a)?.source, names);
                 let images = (0..args.frames).map(|i| scenes::scene(kind, args.seed, i).image).collect();
                 let source = format!("built-in {kind} scenes, seed {}", args.seed);
                 Ok(Feed { frames: Frames::Images(images), source, notes: Vec::new() })
