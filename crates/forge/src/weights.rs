@@ -4,53 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use prony_backend::ModelFile;
-use prost::Message;
+use prony_model::onnx::{GraphProto, ModelProto};
+use prost::Message as _;
 
 use crate::cache::hash_file;
 use crate::error::ForgeError;
-
-/// As much of ONNX as says where weights are.
-#[derive(Clone, PartialEq, Message)]
-struct Model {
-    #[prost(message, optional, tag = "7")]
-    graph: Option<Graph>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Graph {
-    #[prost(message, repeated, tag = "1")]
-    nodes: Vec<Node>,
-    #[prost(message, repeated, tag = "5")]
-    initializers: Vec<Tensor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Node {
-    #[prost(message, repeated, tag = "5")]
-    attributes: Vec<Attribute>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Attribute {
-    #[prost(message, optional, tag = "5")]
-    tensor: Option<Tensor>,
-    #[prost(message, optional, tag = "6")]
-    graph: Option<Graph>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Tensor {
-    #[prost(message, repeated, tag = "13")]
-    external: Vec<Entry>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Entry {
-    #[prost(string, tag = "1")]
-    key: String,
-    #[prost(string, tag = "2")]
-    value: String,
-}
 
 /// Weights beside a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +23,7 @@ pub(crate) struct Weights {
 pub(crate) fn weights(model: &ModelFile) -> Result<Weights, ForgeError> {
     let mut names = BTreeSet::new();
     // What is no ONNX file was refused before.
-    if let Ok(Model { graph: Some(graph) }) = Model::decode(model.bytes.clone()) {
+    if let Ok(ModelProto { graph: Some(graph), .. }) = ModelProto::decode(model.bytes.clone()) {
         collect(&graph, &mut names);
     }
     let folder = model.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
@@ -80,32 +38,33 @@ pub(crate) fn weights(model: &ModelFile) -> Result<Weights, ForgeError> {
     Ok(weights)
 }
 
-fn collect(graph: &Graph, names: &mut BTreeSet<String>) {
-    let attributes = || graph.nodes.iter().flat_map(|node| &node.attributes);
-    let tensors = graph.initializers.iter().chain(attributes().filter_map(|attribute| attribute.tensor.as_ref()));
-    let entries = tensors.flat_map(|tensor| &tensor.external).filter(|entry| entry.key == "location");
+fn collect(graph: &GraphProto, names: &mut BTreeSet<String>) {
+    let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
+    let tensors = graph.initializer.iter().chain(attributes().filter_map(|attribute| attribute.t.as_ref()));
+    let entries = tensors.flat_map(|tensor| &tensor.external_data).filter(|entry| entry.key == "location");
     names.extend(entries.map(|entry| entry.value.clone()));
-    attributes().filter_map(|attribute| attribute.graph.as_ref()).for_each(|graph| collect(graph, names));
+    attributes().filter_map(|attribute| attribute.g.as_ref()).for_each(|graph| collect(graph, names));
 }
 
 #[cfg(test)]
 mod tests {
+    use prony_model::onnx::{AttributeProto, NodeProto, StringEntry, TensorProto};
     use prony_types::SceneKind;
 
     use super::*;
 
     fn model(folder: &Path, locations: [&str; 2]) -> ModelFile {
-        let tensor = |location: &str| Tensor {
-            external: vec![
-                Entry { key: "location".into(), value: location.into() },
-                Entry { key: "offset".into(), value: "0".into() },
-            ],
+        let entry = |key: &str, value: &str| StringEntry { key: key.into(), value: value.into() };
+        let tensor = |location: &str| TensorProto {
+            external_data: vec![entry("location", location), entry("offset", "0")],
+            ..TensorProto::default()
         };
-        let inner = Graph { nodes: Vec::new(), initializers: vec![tensor(locations[1])] };
-        let attributes = vec![Attribute { tensor: None, graph: Some(inner) }];
-        let graph = Graph { nodes: vec![Node { attributes }], initializers: vec![tensor(locations[0])] };
+        let inner = GraphProto { initializer: vec![tensor(locations[1])], ..GraphProto::default() };
+        let attribute = vec![AttributeProto { g: Some(inner), ..AttributeProto::default() }];
+        let node = vec![NodeProto { attribute, ..NodeProto::default() }];
+        let graph = GraphProto { node, initializer: vec![tensor(locations[0])], ..GraphProto::default() };
         let mut file = ModelFile::builtin(SceneKind::Rgb).unwrap();
-        file.bytes = Model { graph: Some(graph) }.encode_to_vec().into();
+        file.bytes = ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec().into();
         file.path = Some(folder.join("m.onnx"));
         file
     }

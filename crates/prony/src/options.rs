@@ -12,6 +12,15 @@ use serde::{Deserialize, Deserializer};
 use crate::engine_options::EngineArgs;
 use crate::gate_options::{self, GateLimit};
 
+/// Reads the value of a flag that is on or off.
+pub(crate) fn yes_or_no(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("give yes or no"),
+    }
+}
+
 /// What a flag or a key may say. Everything is optional here; defaults are in [`crate::resolve`].
 #[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use prony_types::Precision;
 
+use crate::options::yes_or_no;
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   prony convert yolo.onnx --precision fp16                     yolo-fp16.onnx beside it
@@ -39,12 +41,4 @@ pub(crate) struct ConvertArgs {
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn yes_or_no(text: &str) -> Result<bool, &'static str> {
-    match text {
-        "yes" => Ok(true),
-        "no" => Ok(false),
-        _ => Err("give yes or no"),
-    }
 }

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 use prony_types::{BackendName, CalibrationMethod, QuantiseFor};
 
 use crate::gate_options::GateLimit;
-use crate::options::{ImageSize, Library};
+use crate::options::{ImageSize, Library, yes_or_no};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -92,12 +92,4 @@ pub(crate) struct QuantizeArgs {
     /// No progress
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
-}
-
-fn yes_or_no(text: &str) -> Result<bool, String> {
-    match text {
-        "yes" => Ok(true),
-        "no" => Ok(false),
-        _ => Err("it is yes or no".to_owned()),
-    }
 }
