@@ -15,7 +15,7 @@ type Kind = (&'static str, &'static [&'static str], &'static [&'static str]);
 /// Attributes that any module may have: how it stands among the layers, and whether it is being trained.
 const EVERYWHERE: [&str; 6] = ["training", "f", "i", "np", "type", "inplace"];
 
-/// Seen in releases from 8.0.6 to 8.4.190.
+/// Seen in files of 8.0.6, 8.2.80 and 8.4.190; what another release adds is refused by its name.
 const KINDS: &[Kind] = &[
     ("Conv", &["conv", "bn", "act"], &["forward"]),
     ("DWConv", &["conv", "bn", "act"], &["forward"]),
