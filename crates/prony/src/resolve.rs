@@ -438,6 +438,10 @@ pub(crate) fn fate_again(spec: &CellSpec, earlier: &CellRecord) -> Option<Fate> 
             }
             _ => {
                 let file = ModelFile::open(&spec.model.source).ok()?;
+                if spec.rewrite.is_some() {
+                    // What was to be made of it can be made now.
+                    return None;
+                }
                 backend(spec.backend).supports(spec.precision, &file.info, &spec.provider).err()?
             }
         }

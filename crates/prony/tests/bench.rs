@@ -147,14 +147,14 @@ fn a_batch_is_one_sample_and_several_frames() {
 #[test]
 fn a_precision_nobody_can_make_is_failed_when_named_and_the_rest_completes() {
     let place = Place::new();
-    let output = place.bench(&quick(&["builtin-thermal", "--precision", "fp32,int8"])).output().unwrap();
+    let output = place.bench(&quick(&["builtin-thermal", "--precision", "fp32,fp8"])).output().unwrap();
     expect_code(&output, 1);
     let record = place.record();
     assert_eq!(cell(&record, "builtin-thermal:rten:fp32").status, CellStatus::Completed);
-    let int8 = cell(&record, "builtin-thermal:rten:int8");
-    assert_eq!(int8.status, CellStatus::Failed);
-    assert!(int8.reason.as_ref().unwrap().contains("int8 artifact"), "{int8:?}");
-    assert!(int8.latency_ms.is_empty() && int8.verdict.is_none());
+    let fp8 = cell(&record, "builtin-thermal:rten:fp8");
+    assert_eq!(fp8.status, CellStatus::Failed);
+    assert!(fp8.reason.as_ref().unwrap().contains("fp8 artifact"), "{fp8:?}");
+    assert!(fp8.latency_ms.is_empty() && fp8.verdict.is_none());
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_worker_killed_in_the_middle_keeps_its_samples_and_the_run_can_be_resumed() 
 #[test]
 fn a_run_of_another_binary_is_not_resumed() {
     let place = Place::new();
-    expect_code(&place.bench(&quick(&["builtin-thermal", "--precision", "int8"])).output().unwrap(), 1);
+    expect_code(&place.bench(&quick(&["builtin-thermal", "--precision", "fp8"])).output().unwrap(), 1);
     let path = place.run().join("report.json");
     let text = std::fs::read_to_string(&path).unwrap();
     let hash = place.record().run.binary_sha256;
@@ -97,14 +97,14 @@ fn a_short_timeout_does_not_kill_a_worker_that_works() {
 #[test]
 fn a_cell_that_could_not_run_is_not_run_as_something_else_on_resume() {
     let place = Place::new();
-    let output = place.bench(&quick(&["builtin-thermal", "--precision", "fp32,int8"])).output().unwrap();
+    let output = place.bench(&quick(&["builtin-thermal", "--precision", "fp32,fp8"])).output().unwrap();
     expect_code(&output, 1);
     let output = support::prony().args(["bench", "--resume"]).arg(place.run()).output().unwrap();
     expect_code(&output, 1);
     let record = place.record();
-    let int8 = cell(&record, "builtin-thermal:rten:int8");
-    assert_eq!(int8.status, CellStatus::Failed);
-    assert!(int8.precision.executed.is_none());
+    let fp8 = cell(&record, "builtin-thermal:rten:fp8");
+    assert_eq!(fp8.status, CellStatus::Failed);
+    assert!(fp8.precision.executed.is_none());
     assert_eq!(record.run.resumed.len(), 1);
 }
 
