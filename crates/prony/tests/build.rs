@@ -77,7 +77,7 @@ impl Site {
 fn engines(output: &Output) -> Vec<Value> {
     let all: Value = serde_json::from_str(&stdout(output)).unwrap();
     assert_eq!(all["schema"], "prony.build/1");
-    all["artifacts"].as_array().unwrap().clone()
+    all["engines"].as_array().unwrap().clone()
 }
 
 fn sidecar(engine: &Value) -> Value {
@@ -471,10 +471,10 @@ fn a_home_that_cannot_be_written_to_fails_no_engine() {
     assert!(path.starts_with(site.path("runs")) && path.is_file(), "{}", path.display());
     let notes = cell["artifact"]["notes"].to_string();
     assert!(
-        notes.contains("engines are kept in the run folder, for ") && notes.contains("cannot be written"),
+        notes.contains("artifacts are kept in the run folder, for ") && notes.contains("cannot be written"),
         "{notes}"
     );
-    assert!(stderr(&output).contains("engines are kept in the run folder"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("artifacts are kept in the run folder"), "{}", stderr(&output));
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn nothing_is_overwritten_unasked_and_what_cannot_be_converted_is_refused() {
         (vec![model.as_str(), "--precision", "fp16", "--keep-io", "maybe"], "give yes or no"),
         (vec![huge.as_str(), "--precision", "fp16", "--block", "a"], "nothing to convert"),
         (vec![damaged.to_str().unwrap(), "--precision", "fp16"], "is not an ONNX model"),
-        (vec!["nosuch.onnx", "--precision", "fp16"], "cannot read model nosuch.onnx"),
+        (vec!["nosuch.onnx", "--precision", "fp16"], "nosuch.onnx: No such file or directory"),
     ] {
         let output = convert(&place, &args);
         expect_code(&output, 2);
