@@ -102,7 +102,7 @@ fn what_is_wrong_is_said_in_a_line_and_nothing_is_written() {
         (&["builtin-rgb", "--calib", "empty"], "empty"),
         (&["builtin-rgb", "--backend", "openvino"], "use rten or ort-cpu"),
         (&["builtin-rgb", "--imgsz", "640"], "its input is fixed at 320x320"),
-        (&["builtin-rgb", "-o", "x.txt"], "should end in .onnx"),
+        (&["builtin-rgb", "-o", "x.txt"], "must end in .onnx"),
         (&["builtin-rgb", "--sensitivity", "--gate", "map_min=0.5"], "use map_drop_max=POINTS"),
     ];
     for (args, message) in cases {

@@ -236,6 +236,6 @@ fn an_engine_that_is_not_the_one_that_was_built_is_not_timed() {
     worker.event();
     let EventKind::Failed { kind, message, .. } = worker.event() else { panic!("no failure") };
     assert_eq!(kind, FailureKind::Model);
-    assert!(message.contains("is not the engine that was built"), "{message}");
+    assert!(message.contains("is not what was made"), "{message}");
     worker.child.wait().unwrap();
 }
