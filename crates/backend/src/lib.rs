@@ -43,24 +43,24 @@ pub trait Backend {
     /// Loads a model.
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError>;
 
-    /// Where the nodes of a graph run, counted in a session of its own that is fed with `fill`. `None` where the
-    /// backend has one place only, or cannot tell.
-    fn placement(
-        &self,
-        _spec: &SessionSpec<'_>,
-        _fill: &mut dyn FnMut(&mut dyn Session),
-    ) -> Result<Option<PlacementRecord>, BackendError> {
-        Ok(None)
+    /// What really ran, found in a session of its own that is fed with `fill`.
+    fn proof(&self, _spec: &SessionSpec<'_>, _fill: &mut dyn FnMut(&mut dyn Session)) -> Proof {
+        Proof::default()
     }
+}
 
-    /// What the layers of an engine compute in, found in a session of its own that is fed with `fill`. `None` where the
-    /// backend runs no engine.
-    fn layers(
-        &self,
-        _spec: &SessionSpec<'_>,
-        _fill: &mut dyn FnMut(&mut dyn Session),
-    ) -> Result<Option<LayersRecord>, BackendError> {
-        Ok(None)
+/// What really ran, each part with the reason where it could not be found out.
+#[derive(Debug)]
+pub struct Proof {
+    /// Where the nodes of a graph ran; `None` where the backend has one place only, or cannot tell.
+    pub placement: Result<Option<PlacementRecord>, BackendError>,
+    /// What layers computed in; `None` where the backend cannot tell, or where that is known without.
+    pub layers: Result<Option<LayersRecord>, BackendError>,
+}
+
+impl Default for Proof {
+    fn default() -> Proof {
+        Proof { placement: Ok(None), layers: Ok(None) }
     }
 }
 

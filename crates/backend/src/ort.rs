@@ -18,8 +18,7 @@ use ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::session::{RunOptions, Session as OrtSession};
 use prony_types::{
-    BackendName, BackendRecord, Dim, LayersRecord, ModelInfo, PlacementRecord, Precision, ProviderRecord, ProviderSpec,
-    RuntimeSpec, TensorSpec,
+    BackendName, BackendRecord, Dim, ModelInfo, Precision, ProviderRecord, ProviderSpec, RuntimeSpec, TensorSpec,
 };
 
 use self::cuda::CudaSession;
@@ -28,7 +27,7 @@ use self::options::Pair;
 use self::raw::Model;
 use crate::precision::as_it_is;
 use crate::session::decide_inputs;
-use crate::{Backend, BackendError, Session, SessionSpec, precision_of};
+use crate::{Backend, BackendError, Proof, Session, SessionSpec, precision_of};
 
 /// What a process must be started with so that no library on NVIDIA's computes in TF32.
 pub const NO_TF32: (&str, &str) = ("NVIDIA_TF32_OVERRIDE", "0");
@@ -339,27 +338,24 @@ impl Backend for Ort {
         self.start(spec, Ok).map(Opened::boxed)
     }
 
-    fn placement(
-        &self,
-        spec: &SessionSpec<'_>,
-        fill: &mut dyn FnMut(&mut dyn Session),
-    ) -> Result<Option<PlacementRecord>, BackendError> {
-        let profile = self.profile(spec, fill)?;
-        placement::count(&profile, options::provider(self.0)).map(Some).map_err(|reason| self.failed(reason))
-    }
-
-    fn layers(
-        &self,
-        spec: &SessionSpec<'_>,
-        fill: &mut dyn FnMut(&mut dyn Session),
-    ) -> Result<Option<LayersRecord>, BackendError> {
+    fn proof(&self, spec: &SessionSpec<'_>, fill: &mut dyn FnMut(&mut dyn Session)) -> Proof {
         // What TensorRT and OpenVINO compute inside of one node, the profile does not tell; and fp32 needs no proof.
         let tells = matches!(self.0, BackendName::OrtCpu | BackendName::OrtCuda);
-        if !tells || precision_of(&spec.model.info) == Precision::Fp32 {
-            return Ok(None);
+        let narrow = tells && precision_of(&spec.model.info) != Precision::Fp32;
+        match self.profile(spec, fill) {
+            Ok(profile) => {
+                let placement = placement::count(&profile, options::provider(self.0)).map(Some);
+                let layers = if narrow { layers::count(&profile) } else { Ok(None) };
+                Proof {
+                    placement: placement.map_err(|reason| self.failed(reason)),
+                    layers: layers.map_err(|reason| self.failed(reason)),
+                }
+            }
+            Err(error) => {
+                let layers = if narrow { Err(self.failed(error.to_string())) } else { Ok(None) };
+                Proof { placement: Err(error), layers }
+            }
         }
-        let profile = self.profile(spec, fill)?;
-        layers::count(&profile).map_err(|reason| self.failed(reason))
     }
 }
 

@@ -285,14 +285,14 @@ fn placed(job: &MeasureJob, loaded: Loaded, witness: &Witness) -> (Vec<EventKind
     let mut fill = |session: &mut dyn Session| witness.fill(session);
     let scratch = Some(job.folder.clone());
     let spec = SessionSpec { slots: 1, scratch, ..session_spec(&job.cell, &model, artifact, threads) };
-    let backend = backend(job.cell.backend);
     let mut found = Vec::new();
-    match backend.placement(&spec, &mut fill) {
+    let proof = backend(job.cell.backend).proof(&spec, &mut fill);
+    match proof.placement {
         Ok(None) => {}
         Ok(placement) => found.push(EventKind::Placed { placement, problem: None }),
         Err(error) => found.push(EventKind::Placed { placement: None, problem: Some(error.to_string()) }),
     }
-    match backend.layers(&spec, &mut fill) {
+    match proof.layers {
         Ok(None) => {}
         Ok(layers) => found.push(EventKind::Layers { layers, problem: None }),
         Err(error) => found.push(EventKind::Layers { layers: None, problem: Some(error.to_string()) }),

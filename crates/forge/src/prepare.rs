@@ -14,8 +14,8 @@ use prony_model::{decoding_tail, sha256_hex};
 use prony_nvinfer::{Driver, Family, Library};
 use prony_source::scenes::kind_for;
 use prony_types::{
-    ArtifactSpec, BuildProgress, DiscoverJob, EngineIdentity, EngineSpec, HeadChoice, ModelInfo, Precision, PrepareJob,
-    RuntimeName, TensorSpec, WORKER_PROTOCOL,
+    ArtifactSpec, BuildProgress, DiscoverJob, EngineIdentity, EngineSpec, HeadChoice, ModelInfo, ModelSpec, Precision,
+    PrepareJob, RuntimeName, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Fit, Head};
 
@@ -66,10 +66,7 @@ pub fn prepare(
     on_progress: &mut dyn FnMut(BuildProgress),
     beat: &dyn Fn(),
 ) -> Result<Prepared, ForgeError> {
-    let model = open_model(&job.model.source).map_err(|e| ForgeError::Model(e.to_string()))?;
-    if model.sha256 != job.model.sha256 {
-        return Err(ForgeError::Model(format!("{} changed on disk since it was asked for", job.model.name)));
-    }
+    let model = open_as_asked(&job.model)?;
     let library = Library::open(&job.runtime.library)?;
     if !library.can_build() {
         let path = library.path().display();
@@ -140,6 +137,15 @@ pub fn prepare(
         rebuilt_because: kept.rebuilt_because,
         notes,
     })
+}
+
+/// The model, if it is still the one that was asked for.
+pub(crate) fn open_as_asked(spec: &ModelSpec) -> Result<ModelFile, ForgeError> {
+    let model = open_model(&spec.source).map_err(|e| ForgeError::Model(e.to_string()))?;
+    if model.sha256 != spec.sha256 {
+        return Err(ForgeError::Model(format!("{} changed on disk since it was asked for", spec.name)));
+    }
+    Ok(model)
 }
 
 /// The spec with everything decided that the model and the limits decide.

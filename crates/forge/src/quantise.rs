@@ -69,20 +69,46 @@ pub fn quantise(
 ) -> Result<Quantised, ForgeError> {
     let told = &mut Told { on_progress, beat };
     let subject = Subject { model, source, data: &spec.calibration, site };
-    let file = decode(model)?;
+    examined(subject, spec, told, written)
+}
+
+/// What is known of a model before anything is written.
+struct Examined<'a> {
+    subject: Subject<'a>,
+    spec: &'a QuantiseSpec,
+    file: &'a ModelProto,
+    known: &'a Known<'a>,
+    placement: Placement,
+    collected: Collected,
+}
+
+/// Reads the graph, decides which layers, and looks at how large its tensors get.
+fn examined<T>(
+    subject: Subject<'_>,
+    spec: &QuantiseSpec,
+    told: &mut Told<'_>,
+    work: impl FnOnce(Examined<'_>, &mut Told<'_>) -> Result<T, ForgeError>,
+) -> Result<T, ForgeError> {
+    let file = &decode(subject.model)?;
     let graph = file.graph.as_ref().ok_or_else(|| ForgeError::Model("the file has no graph".into()))?;
-    let known = Known::new(graph, decoding_tail(&model.bytes));
-    let placement = place(&known, &spec.exclude, spec.target)?;
-    let collected = measure(subject, &known, spec, told)?;
+    let known = &Known::new(graph, decoding_tail(&subject.model.bytes));
+    let placement = place(known, &spec.exclude, spec.target)?;
+    let collected = measure(subject, known, spec, told)?;
+    work(Examined { subject, spec, file, known, placement, collected }, told)
+}
+
+/// The graph with its quantisers, and what they cost.
+fn written(examined: Examined<'_>, told: &mut Told<'_>) -> Result<Quantised, ForgeError> {
+    let Examined { subject, spec, file, known, placement, collected } = examined;
     let ranges = ranges(&placement, &collected.histograms, spec);
     let scales: BTreeMap<String, f32> = ranges.iter().map(|(name, range)| (name.clone(), range.scale)).collect();
     let plan = Plan { placement: &placement, scales: &scales, per_channel: spec.per_channel, target: spec.target };
     let facts = [(FACT, report::fact(spec, &collected.data_sha256))];
-    let (quantised, weights) = write(&file, &known, &plan, &facts)?;
+    let (quantised, weights) = write(file, known, &plan, &facts)?;
     let bytes = quantised.encode_to_vec();
     let rewritten = ModelFile::from_bytes("the quantised model", bytes.clone().into())
         .map_err(|error| ForgeError::Build(error.to_string()))?;
-    let activations = loss::activations(subject, &rewritten, &known, &placement, told)?;
+    let activations = loss::activations(subject, &rewritten, known, &placement, told)?;
     let report = report::report(subject, spec, &placement, &collected, &ranges, &weights, &activations);
     Ok(Quantised { bytes, report })
 }

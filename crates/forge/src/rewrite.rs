@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use prony_backend::{ModelFile, open_model};
+use prony_backend::ModelFile;
 use prony_model::pt::Checkpoint;
 use prony_model::{sha256_file, sha256_hex};
 use prony_source::scenes::kind_for;
@@ -14,7 +14,7 @@ use crate::calibration::data_sha256;
 use crate::convert::{ConvertReport, convert};
 use crate::error::ForgeError;
 use crate::export::{ExportOptions, export};
-use crate::prepare::Prepared;
+use crate::prepare::{Prepared, open_as_asked};
 use crate::quantise::{QuantiseReport, Site, quantise};
 use crate::sidecar::{GRAPH_SCHEMA, GraphRecipe, GraphSidecar, Making};
 use crate::weights::weights;
@@ -70,10 +70,7 @@ pub fn rewrite(
     on_progress: &mut dyn FnMut(BuildProgress),
     beat: &dyn Fn(),
 ) -> Result<Prepared, ForgeError> {
-    let model = open_model(&job.model.source).map_err(|e| ForgeError::Model(e.to_string()))?;
-    if model.sha256 != job.model.sha256 {
-        return Err(ForgeError::Model(format!("{} changed on disk since it was asked for", job.model.name)));
-    }
+    let model = open_as_asked(&job.model)?;
     let kind = kind_for(&job.model.source, &model.info.metadata.names);
     let calibration = job.rewrite.calibration();
     let ranges_by = calibration.map(|_| match &job.runtime {

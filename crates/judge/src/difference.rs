@@ -185,17 +185,19 @@ pub fn comparisons(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>)
 pub fn narrowings(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>) -> Vec<Comparison> {
     let timed = |cell: &&CellRecord| cell.status == CellStatus::Completed && frame_ms(cell).is_some();
     let narrow = cells.iter().filter(timed).filter(|cell| is_narrow(cell.precision.requested));
-    let sister = |cell: &CellRecord| {
-        let like = |other: &&CellRecord| {
-            other.precision.requested == Precision::Fp32
-                && other.model.sha256 == cell.model.sha256
-                && other.backend.name == cell.backend.name
-                && other.batch == cell.batch
-        };
-        cells.iter().filter(timed).find(like)
-    };
-    let pairs = narrow.filter_map(|cell| Some((cell, sister(cell)?)));
+    let pairs = narrow.filter_map(|cell| Some((cell, sister(cells, cell, Precision::Fp32).filter(timed)?)));
     pairs.map(|(cell, sister)| against(cell, sister, &rounds(&cell.id), &rounds(&sister.id))).collect()
+}
+
+/// The completed cell of the same model, backend and batch in another precision.
+pub(crate) fn sister<'a>(cells: &'a [CellRecord], of: &CellRecord, precision: Precision) -> Option<&'a CellRecord> {
+    cells.iter().find(|cell| {
+        cell.status == CellStatus::Completed
+            && cell.precision.requested == precision
+            && cell.model.sha256 == of.model.sha256
+            && cell.backend.name == of.backend.name
+            && cell.batch == of.batch
+    })
 }
 
 fn is_narrow(precision: Precision) -> bool {

@@ -4,6 +4,7 @@ use prony_types::{
     CellRecord, CellStatus, Comparison, Difference, Equivalent, LayersRecord, Phase, Precision, Sample, Stage,
 };
 
+use crate::difference::sister;
 use crate::stats::{median_ns, ms};
 use crate::verdict::NOTE;
 
@@ -78,13 +79,7 @@ pub const INT8_SLOWER: &str = "int8-slower";
 
 fn slower_than_fp16(int8: &CellRecord, cells: &[CellRecord]) -> Option<String> {
     let p50 = |cell: &CellRecord| cell.latency_ms.get(&Stage::Inference).map(|stats| stats.p50);
-    let sister = cells.iter().find(|cell| {
-        cell.status == CellStatus::Completed
-            && cell.precision.requested == Precision::Fp16
-            && cell.model.sha256 == int8.model.sha256
-            && cell.backend.name == int8.backend.name
-            && cell.batch == int8.batch
-    });
+    let sister = sister(cells, int8, Precision::Fp16);
     let (slow, fast) = p50(int8).zip(sister.and_then(p50)).filter(|(slow, fast)| slow > fast)?;
     let percent = (slow / fast - 1.0) * 100.0;
     Some(format!("int8 is {percent:.0} % slower here than fp16 ({slow:.3} against {fast:.3} ms of inference)"))

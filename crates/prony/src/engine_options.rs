@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use crate::options::{Seconds, Size};
 
 /// Frames that ranges are found on, unless told otherwise: more change little, and each costs time.
-const CALIBRATION_FRAMES: u32 = 128;
+pub(crate) const CALIBRATION_FRAMES: u32 = 128;
 
 /// How an engine is to be built. Everything is optional; what is not said is TensorRT's own choice.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
@@ -94,10 +94,10 @@ pub(crate) struct EngineArgs {
 }
 
 /// How ranges of a rewritten graph are found, unless told otherwise: see `docs/measurements.md`.
-const REWRITE_METHOD: CalibrationMethod = CalibrationMethod::Mse;
+pub(crate) const REWRITE_METHOD: CalibrationMethod = CalibrationMethod::Mse;
 
 /// Seed of calibration scenes.
-const CALIBRATION_SEED: u64 = 1007;
+pub(crate) const CALIBRATION_SEED: u64 = 1007;
 
 impl EngineArgs {
     /// Paths of a plan file are relative to it.
@@ -216,12 +216,7 @@ impl EngineArgs {
 
     fn calibration(&self, scenes: bool) -> anyhow::Result<Option<CalibrationSpec>> {
         let source = match self.calibration.as_deref() {
-            Some(path) if path.as_os_str() == "scenes" => SourceSpec::Scenes,
-            Some(path) => {
-                let arrays = path.extension().is_some_and(|ending| ending == "npz" || ending == "npy");
-                let path = std::path::absolute(path)?;
-                if arrays { SourceSpec::Tensor(path) } else { SourceSpec::Dir(path) }
-            }
+            Some(path) => calibration_source(path)?,
             None if scenes => SourceSpec::Scenes,
             None => return Ok(None),
         };
@@ -232,6 +227,16 @@ impl EngineArgs {
             seed: self.calibration_seed.unwrap_or(CALIBRATION_SEED),
         }))
     }
+}
+
+/// What ranges are found on, as it was typed: scenes, arrays or a folder.
+pub(crate) fn calibration_source(path: &Path) -> std::io::Result<SourceSpec> {
+    if path.as_os_str() == "scenes" {
+        return Ok(SourceSpec::Scenes);
+    }
+    let arrays = path.extension().is_some_and(|ending| ending == "npz" || ending == "npy");
+    let path = std::path::absolute(path)?;
+    Ok(if arrays { SourceSpec::Tensor(path) } else { SourceSpec::Dir(path) })
 }
 
 /// The patterns that a backend has kernels for.

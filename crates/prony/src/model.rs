@@ -8,6 +8,7 @@ use prony_forge::export::ExportOptions;
 use prony_model::ModelFile;
 use prony_types::{ModelInfo, ModelSource, ModelSpec, OriginSpec};
 
+use crate::run::artifacts;
 use crate::runtime::home;
 
 /// Endings that are tried behind a stem: what needs least work before it runs comes first.
@@ -41,7 +42,7 @@ pub(crate) struct Opening {
 impl Opening {
     /// Kept in the home that a flag names, or the usual one; everything else as the checkpoint says.
     pub(crate) fn in_home(flag: Option<&Path>) -> Opening {
-        let artifacts = home::folder(flag).ok().map(|home| home.join("cache").join("artifacts"));
+        let artifacts = home::folder(flag).ok().map(|home| artifacts(&home.join("cache")));
         Opening { artifacts, export: ExportOptions::default() }
     }
 }

@@ -95,6 +95,11 @@ impl BackendName {
     pub const fn on_gpu(self) -> bool {
         matches!(self, BackendName::OrtCuda | BackendName::OrtTensorrt | BackendName::Tensorrt | BackendName::Trtexec)
     }
+
+    /// Whether what it runs is an engine, not a graph.
+    pub const fn runs_engines(self) -> bool {
+        matches!(self, BackendName::Tensorrt | BackendName::Trtexec)
+    }
 }
 
 vocabulary! {

@@ -1,5 +1,8 @@
 //! What was measured: the contract of `report.json`. Absent means not measured, never 0.
 
+mod agreement;
+mod memory;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +11,9 @@ use crate::{
     AccuracyComparison, AccuracyRecord, CellSpec, Difference, Environment, LayersRecord, ModelInfo, Plan, Precision,
     RooflineRecord, Stage, Verdict,
 };
+
+pub use agreement::{Agreement, ConsistencyCheck, TensorAgreement};
+pub use memory::{MemoryRecord, MemorySafety};
 
 /// Version of the format of `report.json`. Readers refuse others.
 pub const SCHEMA: &str = "prony.run/1";
@@ -548,100 +554,6 @@ pub struct Phases {
     /// How long warm-up took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_s: Option<f64>,
-}
-
-/// Memory of a cell's worker.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MemoryRecord {
-    /// The limit that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit_mib: Option<f64>,
-    /// `hard`, `soft`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit_type: Option<String>,
-    /// Highest resident memory of the worker.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_peak_mib: Option<f64>,
-    /// Highest device memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device_peak_mib: Option<f64>,
-    /// Highest sum that went through our own allocator on the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allocator_peak_mib: Option<f64>,
-    /// Device memory of the process as the driver counts it, context and kernels included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub process_mib: Option<f64>,
-    /// Highest resident memory of the worker while it loaded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load_host_peak_mib: Option<f64>,
-    /// Device memory that was gone once it had loaded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load_device_mib: Option<f64>,
-    /// Whether host and device share their memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unified: Option<bool>,
-    /// Whether the limit held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within_limit: Option<bool>,
-    /// Each time it did not.
-    #[serde(default)]
-    pub violations: Vec<String>,
-    /// That it held, and how little was left.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warning: Option<String>,
-}
-
-/// Memory against its limit, over all cells.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MemorySafety {
-    /// Absent where no limit was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub all_within_limit: Option<bool>,
-    /// Violations over all cells.
-    pub total_violations: u64,
-    /// Lowest memory the system could still give, seen at any time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lowest_available_mib: Option<f64>,
-}
-
-/// Outputs against a reference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Agreement {
-    /// What the reference is, in words.
-    pub reference: String,
-    /// Box coordinates; all values for a model without a head.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boxes: Option<TensorAgreement>,
-    /// Scores.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scores: Option<TensorAgreement>,
-    /// Share of boxes that found their like after NMS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matched_boxes: Option<f64>,
-}
-
-/// One way in which a cell must agree with itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConsistencyCheck {
-    /// What was done, in words: `the same frame twice`, `a fresh session`.
-    pub name: String,
-    /// Whether it held; absent where it could not be tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holds: Option<bool>,
-    /// What was seen, or why it could not be tried.
-    pub detail: String,
-}
-
-/// Two tensors against each other.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TensorAgreement {
-    /// Cosine of the angle between them.
-    pub cosine: f64,
-    /// Largest absolute difference.
-    pub max_abs: f64,
-    /// Signal to noise in dB; absent when they are equal to the bit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sqnr_db: Option<f64>,
 }
 
 /// What a cell was fed.

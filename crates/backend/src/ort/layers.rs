@@ -43,7 +43,7 @@ pub(super) fn count(profile: &str) -> Result<Option<LayersRecord>, String> {
 }
 
 fn does_work(op: &str) -> bool {
-    WORK.iter().any(|work| op.contains(work)) || op == "QGemm"
+    WORK.iter().any(|work| op.contains(work))
 }
 
 /// By the type of what goes in first: weights may be stored in another one.

@@ -149,7 +149,7 @@ fn layers_say_what_they_compute_in_and_how_long() {
                 fill(session, 0, 1.0);
                 filled += 1;
             };
-            let layers = backend(BackendName::Tensorrt).layers(&place.spec(&model), &mut count).unwrap().unwrap();
+            let layers = backend(BackendName::Tensorrt).proof(&place.spec(&model), &mut count).layers.unwrap().unwrap();
             assert_eq!((filled, layers.layers, layers.of("fp32"), layers.reformats), (1, 2, 2, 0));
             // The stand-in's second layer takes twice as long as its first.
             let slowest: Vec<(&str, f64)> =

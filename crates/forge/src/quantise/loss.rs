@@ -1,16 +1,15 @@
 //! What bytes cost: each layer's output against fp32, and the outputs of the network when one layer alone is quantised.
 
 use prony_backend::{ModelFile, Session};
-use prony_model::decoding_tail;
 use prony_types::{BuildProgress, ModelSource, Precision, QuantiseSpec, TensorData};
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 
 use super::collect::{Subject, Told, place as place_of, step};
-use super::place::{Known, Placement, place, reach};
+use super::place::{Known, Placement, reach};
 use super::weight::Noise;
 use super::write::{Plan, write};
-use super::{Site, decode, measure, ranges};
+use super::{Examined, Site, examined, ranges};
 use crate::error::ForgeError;
 
 /// Frames on which outputs are compared: noise of rounding is much the same on all.
@@ -59,23 +58,24 @@ pub fn sensitivity(
 ) -> Result<Vec<LayerLoss>, ForgeError> {
     let told = &mut Told { on_progress, beat };
     let subject = Subject { model, source, data: &spec.calibration, site };
-    let file = decode(model)?;
-    let graph = file.graph.as_ref().ok_or_else(|| ForgeError::Model("the file has no graph".into()))?;
-    let known = Known::new(graph, decoding_tail(&model.bytes));
-    let placement = place(&known, &spec.exclude, spec.target)?;
-    let collected = measure(subject, &known, spec, told)?;
-    let ends = ends(&known);
-    let reference = Probe::open(subject, model, &ends, Precision::Fp32)?.values(subject, told)?;
+    examined(subject, spec, told, weighed)
+}
+
+/// Quantises one layer after the other, each alone.
+fn weighed(examined: Examined<'_>, told: &mut Told<'_>) -> Result<Vec<LayerLoss>, ForgeError> {
+    let Examined { subject, spec, file, known, placement, collected } = examined;
+    let ends = ends(known);
+    let reference = Probe::open(subject, subject.model, &ends, Precision::Fp32)?.values(subject, told)?;
     let mut losses = Vec::new();
     for (index, layer) in placement.layers.iter().enumerate() {
         let done = index as f64 / placement.layers.len() as f64;
         told.tell(format!("weighing layer {} of {}", index + 1, placement.layers.len()), done);
         let layers = vec![layer.clone()];
-        let tensors = reach(&known, &layers, spec.target);
+        let tensors = reach(known, &layers, spec.target);
         let alone = Placement { layers, float: Vec::new(), tensors };
         let scales = ranges(&alone, &collected.histograms, spec).into_iter().map(|(name, r)| (name, r.scale)).collect();
         let plan = Plan { placement: &alone, scales: &scales, per_channel: spec.per_channel, target: spec.target };
-        let (one, _) = write(&file, &known, &plan, &[])?;
+        let (one, _) = write(file, known, &plan, &[])?;
         let one = ModelFile::from_bytes("the model with one layer quantised", one.encode_to_vec().into())
             .map_err(|error| ForgeError::Build(error.to_string()))?;
         let got = Probe::open(subject, &one, &ends, Precision::Native)?.values(subject, told)?;

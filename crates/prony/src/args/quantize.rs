@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use prony_types::{BackendName, CalibrationMethod, QuantiseFor};
 
+use crate::engine_options::{CALIBRATION_FRAMES, CALIBRATION_SEED, REWRITE_METHOD};
 use crate::gate_options::GateLimit;
 use crate::options::{ImageSize, Library, yes_or_no};
 
@@ -32,13 +33,13 @@ pub(crate) struct QuantizeArgs {
     #[arg(long, value_name = "scenes|DIR|x.npz", help_heading = "Calibration")]
     pub(crate) calib: Option<PathBuf>,
     /// How many frames of it
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Calibration")]
+    #[arg(long, value_name = "N", default_value_t = CALIBRATION_FRAMES, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Calibration")]
     pub(crate) samples: u32,
     /// How ranges are found: minmax, percentile (99.99 % of the values), entropy or mse
-    #[arg(long, value_name = "METHOD", default_value = "mse", help_heading = "Calibration")]
+    #[arg(long, value_name = "METHOD", default_value_t = REWRITE_METHOD, help_heading = "Calibration")]
     pub(crate) method: CalibrationMethod,
     /// Seed of built-in scenes; not that of a measurement
-    #[arg(long, value_name = "N", default_value_t = 1007, help_heading = "Calibration")]
+    #[arg(long, value_name = "N", default_value_t = CALIBRATION_SEED, help_heading = "Calibration")]
     pub(crate) seed: u64,
     /// Network input, N or HxW [default: what the model says]
     #[arg(long, value_name = "N|HxW", help_heading = "Calibration")]

@@ -50,7 +50,7 @@ fn runtimes(args: &CompareOutputsArgs, names: [BackendName; 2]) -> anyhow::Resul
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let mut found = [None, None];
     for (place, name) in found.iter_mut().zip(names) {
-        if matches!(name, BackendName::Tensorrt | BackendName::Trtexec) {
+        if name.runs_engines() {
             bail!(
                 "{name} runs engines, which take a worker of their own; use `prony bench`, which holds outputs apart too"
             );

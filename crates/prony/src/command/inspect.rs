@@ -158,8 +158,7 @@ enum Looked<'a> {
 
 /// Reads a model. Where it is a graph, what could run it is looked for meanwhile: that takes as long as the slowest library.
 fn look<'a>(args: &'a InspectArgs, source: &ModelSource) -> anyhow::Result<Looked<'a>> {
-    let engine =
-        matches!(source, ModelSource::File(path) if path.extension().is_some_and(|e| e == "engine" || e == "plan"));
+    let engine = source.is_engine();
     std::thread::scope(|scope| {
         let found = (!args.no_backends && !engine).then(|| scope.spawn(|| search(args)));
         let mut file = ModelFile::open(source)?;

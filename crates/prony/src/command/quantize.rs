@@ -3,7 +3,6 @@
 mod gate;
 mod text;
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -13,7 +12,7 @@ use prony_forge::quantise::{LayerLoss, Quantised, Site, quantise, sensitivity};
 use prony_model::ModelFile;
 use prony_types::{
     BackendName, BuildProgress, CalibrationSpec, ExitCode, FailureKind, HeadChoice, ModelSource, QuantiseSpec,
-    RuntimeSpec, SourceSpec,
+    RuntimeSpec,
 };
 
 use self::gate::{Gate, Search};
@@ -21,6 +20,7 @@ use self::text::Outcome;
 use super::run::{found_runtime, tell_loader};
 use super::target::Target;
 use crate::args::QuantizeArgs;
+use crate::engine_options::calibration_source;
 use crate::model::{Located, Opening, locate, open};
 use crate::resolve::image_size;
 use crate::run::{Interrupt, artifacts};
@@ -121,20 +121,12 @@ fn spec(args: &QuantizeArgs) -> anyhow::Result<QuantiseSpec> {
     let Some(calib) = &args.calib else {
         bail!("--calib is missing: ranges are found on real inputs; give scenes, a folder of images or an .npz");
     };
-    let calibration =
-        CalibrationSpec { method: args.method, source: source_of(calib)?, frames: args.samples, seed: args.seed };
+    let there = calib.as_os_str() == "scenes" || calib.exists();
+    ensure!(there, "--calib {} is not there; give scenes, a folder of images or an .npz", calib.display());
+    let source = calibration_source(calib)?;
+    let calibration = CalibrationSpec { method: args.method, source, frames: args.samples, seed: args.seed };
     let (per_channel, target) = (args.per_channel, args.target);
     Ok(QuantiseSpec { calibration, per_channel, exclude: args.exclude.clone(), target })
-}
-
-fn source_of(calib: &Path) -> anyhow::Result<SourceSpec> {
-    if calib.as_os_str() == "scenes" {
-        return Ok(SourceSpec::Scenes);
-    }
-    ensure!(calib.exists(), "--calib {} is not there; give scenes, a folder of images or an .npz", calib.display());
-    let path = std::path::absolute(calib)?;
-    let arrays = path.extension().is_some_and(|ending| ending == "npz" || ending == "npy");
-    Ok(if arrays { SourceSpec::Tensor(path) } else { SourceSpec::Dir(path) })
 }
 
 /// The library that runs the graph; `None` for the embedded engine.

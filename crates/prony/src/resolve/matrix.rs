@@ -144,7 +144,7 @@ impl Matrix<'_> {
                 Err(reason) => problem = Some(reason),
             }
         }
-        if problem.is_none() && info.format == ModelFormat::Onnx && runs_engines(name) {
+        if problem.is_none() && info.format == ModelFormat::Onnx && name.runs_engines() {
             problem = self.plan_engine(machine, &mut cell, info).err();
         }
         (cell, problem)
@@ -290,7 +290,7 @@ fn can_rewrite(precision: Precision, info: &ModelInfo) -> bool {
 
 /// Whether a backend executes the file in a precision only when the graph itself is in it.
 fn needs_rewriting(cell: &CellSpec, info: &ModelInfo, provider: &ProviderSpec) -> bool {
-    if runs_engines(cell.backend) {
+    if cell.backend.runs_engines() {
         // From TensorRT 11 on there are no flags: the graph is what is built.
         let builder = cell.builder.as_ref().or(cell.runtime.as_ref());
         let major = builder.and_then(|runtime| runtime.version.split('.').next()?.parse::<u32>().ok());
@@ -308,11 +308,6 @@ fn rewritten(precision: Precision, info: &ModelInfo) -> ModelInfo {
         _ => made.quantised = Some(precision),
     }
     made
-}
-
-/// Whether what a backend runs is an engine, not a graph.
-fn runs_engines(name: BackendName) -> bool {
-    matches!(name, BackendName::Tensorrt | BackendName::Trtexec)
 }
 
 /// Whether the device is there at all.

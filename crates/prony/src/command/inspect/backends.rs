@@ -76,7 +76,7 @@ fn place(backend: BackendName, device: u32, provider: &ProviderSpec) -> Where<'_
 fn ability(found: &Found, name: BackendName, info: &ModelInfo) -> Result<Option<String>, String> {
     backend(name).supports(Precision::Native, info, &ProviderSpec::default())?;
     let runtime = choose(found, name).map_err(|reason| without_name(name, &reason))?;
-    let builds = info.format == ModelFormat::Onnx && matches!(name, BackendName::Tensorrt | BackendName::Trtexec);
+    let builds = info.format == ModelFormat::Onnx && name.runs_engines();
     if builds {
         let tensorrt =
             choose(found, BackendName::Tensorrt).map_err(|reason| without_name(BackendName::Tensorrt, &reason))?;
