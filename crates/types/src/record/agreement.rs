@@ -1,0 +1,43 @@
+//! Whether outputs are right: held against a reference, and against themselves.
+
+use serde::{Deserialize, Serialize};
+
+/// Outputs against a reference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// What the reference is, in words.
+    pub reference: String,
+    /// Box coordinates; all values for a model without a head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boxes: Option<TensorAgreement>,
+    /// Scores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<TensorAgreement>,
+    /// Share of boxes that found their like after NMS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched_boxes: Option<f64>,
+}
+
+/// One way in which a cell must agree with itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsistencyCheck {
+    /// What was done, in words: `the same frame twice`, `a fresh session`.
+    pub name: String,
+    /// Whether it held; absent where it could not be tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<bool>,
+    /// What was seen, or why it could not be tried.
+    pub detail: String,
+}
+
+/// Two tensors against each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TensorAgreement {
+    /// Cosine of the angle between them.
+    pub cosine: f64,
+    /// Largest absolute difference.
+    pub max_abs: f64,
+    /// Signal to noise in dB; absent when they are equal to the bit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sqnr_db: Option<f64>,
+}
