@@ -128,7 +128,7 @@ pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyCompariso
         .collect();
     let reason = match (difference, ci95) {
         (_, None) => format!("too few samples to tell, {basis}"),
-        (Difference::NotComparable, Some([lo, hi])) => {
+        (Difference::Inconclusive | Difference::NotComparable, Some([lo, hi])) => {
             format!("the interval from {lo:.2} to {hi:.2} is too wide to tell, {basis}")
         }
         (word, Some([lo, hi])) => {
@@ -263,7 +263,7 @@ pub fn wrong_outputs(run: &RunRecord) -> Vec<Gate> {
 
 fn line(name: &str, cell: &str, figure: Option<f64>, limit: f64, pass: bool, reason: String) -> Gate {
     let (name, cell) = (name.to_owned(), cell.to_owned());
-    Gate { name, cell, figure, limit, pass, against: None, reason: Some(reason) }
+    Gate { name, cell, figure, limit, pass, inconclusive: false, against: None, reason: Some(reason) }
 }
 
 /// Whoever had no figures before has not lost any, but what was tried and failed is never passed over.
@@ -286,7 +286,7 @@ fn slower(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<
     };
     // An interval that holds both no difference and a large one is no evidence of the former, however wide it is.
     let doubtful = match latency.difference {
-        Difference::NotComparable | Difference::Same => latency.ratio > DOUBTFUL,
+        Difference::Inconclusive | Difference::NotComparable | Difference::Same => latency.ratio > DOUBTFUL,
         Difference::Faster | Difference::Slower => false,
     };
     let mut reason = latency.reason.clone();

@@ -38,7 +38,7 @@ pub struct Contrast {
 /// `cell` over `against`; `None` when one of the two has no samples. Durations by round, in nanoseconds; rounds are paired
 /// by index, an empty one is no pair.
 ///
-/// `Same` is only said of an interval that lies within [`TELLING`], `NotComparable` where the data cannot tell.
+/// `Same` is only said of an interval that lies within [`TELLING`], `Inconclusive` where the data cannot tell.
 pub fn compare(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Option<Contrast> {
     let (all_cell, all_against) = (cell.concat(), against.concat());
     let ratio = median(&all_cell)? / median(&all_against)?;
@@ -63,10 +63,10 @@ pub fn compare(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Option<Contrast> {
 pub(crate) fn word(interval: Option<[f64; 2]>) -> Difference {
     let (margin, widest) = (EQUIVALENCE.ln(), TELLING.ln());
     match interval {
-        None => Difference::NotComparable,
+        None => Difference::Inconclusive,
         Some([_, hi]) if hi < -margin => Difference::Faster,
         Some([lo, _]) if lo > margin => Difference::Slower,
-        Some([lo, hi]) if lo < -widest || hi > widest => Difference::NotComparable,
+        Some([lo, hi]) if lo < -widest || hi > widest => Difference::Inconclusive,
         Some(_) => Difference::Same,
     }
 }
@@ -86,8 +86,8 @@ impl Contrast {
         let Some([lo, hi]) = self.ci95 else { return format!("too few samples to tell, {basis}") };
         let figures = format!("{ratio:.3} times the median time, 95 % interval {lo:.3} to {hi:.3} {basis}");
         match self.difference {
-            Difference::NotComparable => {
-                format!("the interval from {lo:.2} to {hi:.2} is too wide to tell, {basis}")
+            Difference::Inconclusive | Difference::NotComparable => {
+                format!("{figures}, which is too wide to tell; measure longer or on a quieter machine")
             }
             Difference::Same => format!("{figures}, which does not lie wholly beyond 2 %"),
             Difference::Faster | Difference::Slower => figures,
@@ -257,11 +257,8 @@ fn against(cell: &CellRecord, anchor: &CellRecord, rounds: &[Vec<u64>], anchor_r
     };
     comparison.difference = contrast.difference;
     comparison.reason = contrast.reason();
-    // What cannot be told is not printed as a figure either.
-    if contrast.difference != Difference::NotComparable {
-        comparison.ratio = Some(contrast.ratio);
-        comparison.ci95 = contrast.ci95;
-    }
+    comparison.ratio = contrast.ci95.map(|_| contrast.ratio);
+    comparison.ci95 = contrast.ci95;
     comparison
 }
 

@@ -46,6 +46,7 @@ fn gate(name: GateName, cell: &CellRecord, limit: f64, figure: Measured) -> Gate
         figure: None,
         limit,
         pass: false,
+        inconclusive: false,
         against: None,
         reason: None,
     };

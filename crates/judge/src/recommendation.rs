@@ -86,7 +86,7 @@ fn held_against(best: &CellRecord, next: &CellRecord, comparisons: &[Comparison]
         Some((Difference::Same | Difference::Slower | Difference::Faster, ..)) => {
             format!("{id} is the same within the noise, so either will do")
         }
-        Some((Difference::NotComparable, _, comparison)) => {
+        Some((Difference::Inconclusive | Difference::NotComparable, _, comparison)) => {
             format!("the next, {id}, cannot be compared ({})", comparison.reason)
         }
         None => format!("the next, {id}, takes {} ms a frame", time(frame_ms(next).unwrap_or(0.0))),

@@ -51,7 +51,7 @@ pub fn markdown(record: &RunRecord) -> String {
         line(&mut out, "|---|---|---:|---:|---|---|");
         for gate in &record.gates {
             let figure = figure::or_absent(gate.figure, figure::against_limit);
-            let (name, cell, word) = (text(&gate.name), text(&gate.cell), row::outcome(gate));
+            let (name, cell, word) = (text(&gate.name), text(&gate.cell), row::outcome(gate).0);
             let (limit, why) = (figure::against_limit(gate.limit), prose(&row::gate_note(gate)));
             line(&mut out, &format!("| {name} | {cell} | {figure} | {limit} | {word} | {why} |"));
         }

@@ -121,8 +121,12 @@ pub(crate) fn verdict_tone(verdict: Verdict) -> Tone {
 }
 
 /// Whether a limit held, in a word.
-pub(crate) const fn outcome(gate: &Gate) -> &'static str {
-    if gate.pass { "pass" } else { "fail" }
+pub(crate) const fn outcome(gate: &Gate) -> (&'static str, Tone) {
+    match (gate.pass, gate.inconclusive) {
+        (true, _) => ("pass", Tone::Good),
+        (false, true) => ("inconclusive", Tone::Care),
+        (false, false) => ("fail", Tone::Bad),
+    }
 }
 
 /// What the figure of a gate is relative to, and why there is none.

@@ -130,9 +130,9 @@ pub(crate) fn gates(out: &mut String, gates: &[Gate], width: usize, paint: Paint
         if !note.is_empty() {
             text += &format!("; {note}");
         }
-        let tone = if gate.pass { Tone::Good } else { Tone::Bad };
+        let (word, tone) = row::outcome(gate);
         for (i, line) in wrap(&text, width - 6, REASON_LINES).iter().enumerate() {
-            let lead = if i == 0 { paint.tone(tone, row::outcome(gate)) } else { " ".repeat(4) };
+            let lead = if i == 0 { paint.tone(tone, word) } else { " ".repeat(4) };
             let _ = writeln!(out, "{lead}  {line}");
         }
     }

@@ -150,6 +150,7 @@ pub(crate) fn record() -> RunRecord {
             figure: None,
             limit: 0.5,
             pass: false,
+            inconclusive: true,
             against: None,
             reason: Some("not measured: cannot read /data/ann's pics/a b.jpg".into()),
         }],

@@ -30,6 +30,8 @@ pub enum ExitCode {
     Usage,
     /// A gate, budget, regression, `wrong-output` or unpermitted `fell-back`.
     Gate,
+    /// Inconclusive: nothing is known to be wrong, but something asked for could not be decided; measure again.
+    Inconclusive,
     /// Interrupted; what was measured is kept.
     Interrupted,
 }
@@ -41,6 +43,7 @@ impl From<ExitCode> for u8 {
             ExitCode::CellFailed => 1,
             ExitCode::Usage => 2,
             ExitCode::Gate => 3,
+            ExitCode::Inconclusive => 4,
             ExitCode::Interrupted => 130,
         }
     }
@@ -50,7 +53,8 @@ impl TryFrom<u8> for ExitCode {
     type Error = String;
 
     fn try_from(n: u8) -> Result<ExitCode, String> {
-        [ExitCode::Ok, ExitCode::CellFailed, ExitCode::Usage, ExitCode::Gate, ExitCode::Interrupted]
+        use ExitCode::{CellFailed, Gate, Inconclusive, Interrupted, Ok as Success, Usage};
+        [Success, CellFailed, Usage, Gate, Inconclusive, Interrupted]
             .into_iter()
             .find(|&code| u8::from(code) == n)
             .ok_or_else(|| format!("{n} is not an exit code of prony"))
@@ -669,14 +673,24 @@ pub struct Gate {
     pub figure: Option<f64>,
     /// The limit.
     pub limit: f64,
-    /// Whether it held; a figure that was not measured holds no limit.
+    /// Whether it held.
     pub pass: bool,
+    /// It neither held nor broke: the figure was not measured, or its interval cannot tell. Never together with `pass`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inconclusive: bool,
     /// The row that the figure is relative to, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<String>,
     /// Why there is no figure, or what to know about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+impl Gate {
+    /// Whether the limit is known to be exceeded.
+    pub const fn is_broken(&self) -> bool {
+        !self.pass && !self.inconclusive
+    }
 }
 
 /// What to ship for one model.

@@ -60,7 +60,9 @@ pub enum Difference {
     Slower,
     /// No difference that matters in practice, and the measurement can tell.
     Same,
-    /// The two were not measured alike, or the data cannot tell.
+    /// The interval is too wide to tell: measure longer, or on a quieter machine.
+    Inconclusive,
+    /// Not the same thing: the two were not measured alike.
     NotComparable,
 }
 
@@ -71,6 +73,7 @@ impl Difference {
             Difference::Faster => "faster",
             Difference::Slower => "slower",
             Difference::Same => "same",
+            Difference::Inconclusive => "inconclusive",
             Difference::NotComparable => "not-comparable",
         }
     }

@@ -374,7 +374,10 @@ fn gates(record: &RunRecord) -> Vec<GateView> {
         cell: gate.cell.clone(),
         figure: figure::or_absent(gate.figure, figure::against_limit),
         limit: figure::against_limit(gate.limit),
-        badge: badge(row::outcome(gate), if gate.pass { Tone::Good } else { Tone::Bad }),
+        badge: {
+            let (word, tone) = row::outcome(gate);
+            badge(word, tone)
+        },
         note: row::gate_note(gate),
     };
     record.gates.iter().map(view).collect()
