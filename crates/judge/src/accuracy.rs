@@ -1,6 +1,6 @@
 //! Whether one cell is more right than another.
 
-use prony_types::{AccuracyComparison, AccuracyDifference, CellRecord, Recommendation};
+use prony_types::{AccuracyComparison, AccuracyDifference};
 
 use crate::coco::{Evaluation, INTERVAL_NEEDS};
 
@@ -45,23 +45,6 @@ pub fn compare(cell: Side<'_>, against: Side<'_>, seed: u64) -> AccuracyComparis
     };
     let reason = format!("{names}: {points:+.1} ± {:.1} points of mAP50-95", (hi - lo) * 50.0);
     told(Some(paired.delta), Some([lo, hi]), difference, reason)
-}
-
-/// Says of every recommended cell how right it is, and whether it is less right than the reference.
-pub fn add_to(recommendations: &mut [Recommendation], cells: &[CellRecord], comparisons: &[AccuracyComparison]) {
-    for recommendation in recommendations {
-        let cell = recommendation.cell.as_ref().and_then(|id| cells.iter().find(|cell| cell.id == *id));
-        let Some(cell) = cell else { continue };
-        let accuracy = cell.accuracy.as_ref();
-        let Some((accuracy, map)) = accuracy.and_then(|a| Some((a, a.figures.map_50_95?))) else { continue };
-        let half = accuracy.ci95.map(|[lo, hi]| format!(" ± {:.3}", (hi - lo) / 2.0)).unwrap_or_default();
-        recommendation.text += &format!(" It scores mAP50-95 {map:.3}{half} on {} images", accuracy.images);
-        let compared = comparisons.iter().find(|comparison| comparison.cell == cell.id);
-        recommendation.text += &match compared {
-            Some(compared) => format!("; {}: {}.", compared.reason, compared.difference),
-            None => ".".to_owned(),
-        };
-    }
 }
 
 #[cfg(test)]

@@ -7,27 +7,30 @@
 
 use prony_types::{
     AccuracyComparison, AccuracyDifference, CellRecord, CellStatus, Difference, Gate, LatencyComparison,
-    MemoryComparison, RowComparison, RowOutcome, RunRecord, Stage, Verdict,
+    MemoryComparison, RowComparison, RowOutcome, RunRecord, Stage, StageStats, Verdict,
 };
 
 use crate::comparable::{Row, differing, differing_in_score, in_words, noted};
-use crate::difference::{EQUIVALENCE, is_wrong, word};
+use crate::difference::{EQUIVALENCE, TELLING, is_wrong, word};
 use crate::student::t975;
 
 /// How two runs are compared, for the reader.
 pub const METHOD: &str = "ratio of the medians of total; its 95 % interval from the scatter of the rounds of each run \
     (Welch, unpaired: the runs were not interleaved), not narrower than the intervals of the two medians; `faster` and \
-    `slower` only where the whole interval lies beyond 2 %; a ratio above 1.05 that the interval cannot tell from chance \
-    is no pass either";
+    `slower` only where the whole interval lies beyond 2 %; `inconclusive` where the interval reaches beyond 25 %, where a \
+    ratio beyond 5 % cannot be told from chance, and where one of the runs is unstable or throttled";
 
 /// Growth of peak memory from which it is a regression, where nobody gave a limit.
 pub const MEMORY_GROWTH: f64 = 1.10;
 
-/// Ratio of medians from which a run that is not surely slower fails all the same: what cannot be told is not passed over.
+/// Ratio of medians, either way, from which two runs are not called the same although the interval covers 1.
 pub const DOUBTFUL: f64 = 1.05;
 
-/// Drop of mAP from which a score without an interval fails all the same.
-pub const DOUBTFUL_DROP: f64 = 0.01;
+/// Change of mAP, either way, from which two scores without an interval are not called the same.
+pub const DOUBTFUL_CHANGE: f64 = 0.01;
+
+/// Longer than this is no advice.
+const LONGEST_ADVICE_S: f64 = 3_600.0;
 
 /// Rounds that both must have for a scatter.
 const ROUNDS: usize = 3;
@@ -104,40 +107,78 @@ fn not_measured(cell: &CellRecord, of: &str) -> Option<String> {
     Some(format!("{} in {of}{why}", cell.status.name()))
 }
 
-/// The medians of `total`; `None` where one was not timed.
+/// The medians of `total`; `None` where one was not timed. The two swapped give the mirrored answer.
 pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyComparison> {
     let (a, b) = (before.latency_ms.get(&Stage::Total)?, now.latency_ms.get(&Stage::Total)?);
     let floor = |ms: f64| ms.max(1e-6);
     let ratio = floor(b.p50) / floor(a.p50);
+    // A difference of logarithms: that of the runs swapped is its negative to the bit.
+    let log = floor(b.p50).ln() - floor(a.p50).ln();
     let width = |[lo, hi]: [f64; 2]| (floor(hi) / floor(lo)).ln() / 2.0;
     let medians = a.ci95.zip(b.ci95).map(|(a, b)| width(a).hypot(width(b)));
     let rounds = welch(&before.round_p50_ms, &now.round_p50_ms);
     let half = medians.map(|medians| medians.max(rounds.unwrap_or(0.0)));
-    let log = ratio.ln();
     let interval = half.map(|half| [log - half, log + half]);
-    let difference = word(interval);
-    let ci95 = interval.map(|ends| ends.map(f64::exp));
+    let ci95 = interval.map(|[lo, hi]| [lo.exp().min(ratio), hi.exp().max(ratio)]);
+    let one_measurement = a == b && before.round_p50_ms == now.round_p50_ms;
+    let doubts = if one_measurement { Vec::new() } else { doubts(before, now) };
+    let difference = match word(interval) {
+        _ if one_measurement => Difference::Same,
+        _ if !doubts.is_empty() => Difference::Inconclusive,
+        Difference::Same if log.abs() > DOUBTFUL.ln() => Difference::Inconclusive,
+        word => word,
+    };
+    let inconclusive = difference == Difference::Inconclusive;
+    let measure_s = inconclusive.then(|| enough_s(log.abs(), half, seconds(a).max(seconds(b))));
     let basis = match rounds {
         Some(_) => format!("from {} and {} rounds", before.round_p50_ms.len(), now.round_p50_ms.len()),
         None => format!("from the two medians alone, fewer than {ROUNDS} rounds each"),
     };
-    let doubts: String = [("baseline", before), ("run", now)]
-        .into_iter()
-        .filter_map(|(of, cell)| Some((of, cell.verdict.filter(|&verdict| verdict != Verdict::Valid)?)))
-        .map(|(of, verdict)| format!("; the {of} is {verdict}, so measure it again"))
-        .collect();
-    let reason = match (difference, ci95) {
-        (_, None) => format!("too few samples to tell, {basis}"),
-        (Difference::Inconclusive | Difference::NotComparable, Some([lo, hi])) => {
-            format!("the interval from {lo:.2} to {hi:.2} is too wide to tell, {basis}")
-        }
-        (word, Some([lo, hi])) => {
-            let same = if word == Difference::Same { ", which does not lie wholly beyond 2 %" } else { "" };
-            format!("{ratio:.3} times the median time, 95 % interval {lo:.3} to {hi:.3} {basis}{same}")
-        }
+    let mut reason = match ci95 {
+        None => format!("too few samples to tell, {basis}"),
+        Some([lo, hi]) => format!("{ratio:.3} times the median latency, 95 % CI {lo:.3} to {hi:.3} {basis}"),
     };
-    let reason = reason + &doubts;
-    Some(LatencyComparison { baseline_ms: a.p50, run_ms: b.p50, ratio, ci95, difference, reason })
+    reason += match (difference, ci95.is_some() && doubts.is_empty()) {
+        (Difference::Inconclusive, true) => ", which is too wide to tell",
+        (Difference::Same, _) if one_measurement => "; both are one measurement",
+        (Difference::Same, true) => ", which does not lie wholly beyond 2 %",
+        _ => "",
+    };
+    doubts.iter().for_each(|doubt| reason += &format!("; {doubt}"));
+    if let Some(seconds) = measure_s {
+        reason += &format!("; {}", advice(seconds));
+    }
+    Some(LatencyComparison { baseline_ms: a.p50, run_ms: b.p50, ratio, ci95, difference, measure_s, reason })
+}
+
+/// Which of the two did not hold still: then no interval made within a run says how far the two are apart.
+fn doubts(before: &CellRecord, now: &CellRecord) -> Vec<String> {
+    let of = |(name, cell): (&str, &CellRecord)| match cell.verdict {
+        Some(verdict @ (Verdict::Unstable | Verdict::Throttled)) => Some(format!("the {name} is {verdict}")),
+        _ => None,
+    };
+    [("baseline", before), ("run", now)].into_iter().filter_map(of).collect()
+}
+
+/// Seconds of samples behind the figures.
+fn seconds(total: &StageStats) -> f64 {
+    total.n as f64 * total.mean / 1e3
+}
+
+/// Seconds after which the interval should be narrow enough, where its width falls with the root of the time. A machine
+/// that did not hold still gets at least twice the time it had.
+fn enough_s(log: f64, half: Option<f64>, measured_s: f64) -> f64 {
+    let wanted = if log > DOUBTFUL.ln() { log - EQUIVALENCE.ln() } else { TELLING.ln() - log };
+    let factor = half.map_or(2.0, |half| (half / wanted).powi(2));
+    // In steps that a person would type.
+    (measured_s * factor.max(2.0)).max(10.0).div_euclid(10.0) * 10.0 + 10.0
+}
+
+fn advice(seconds: f64) -> String {
+    if seconds > LONGEST_ADVICE_S {
+        return "at this scatter even an hour would not tell: quiet the machine first, see `prony doctor`".to_owned();
+    }
+    format!("measure both again with --duration {seconds:.0}")
 }
 
 /// Half width of the difference of two means of logarithms, by Welch; `None` where there are too few rounds.
@@ -256,14 +297,30 @@ pub fn wrong_outputs(run: &RunRecord) -> Vec<Gate> {
     wrong
         .map(|cell| {
             let why = cell.verdict_reasons.first().map(|reason| format!(": {reason}")).unwrap_or_default();
-            line("outputs", &cell.id, None, 1.0, false, format!("outputs are wrong{why}"))
+            line("outputs", &cell.id, None, 1.0, Outcome::Broken, format!("outputs are wrong{why}"))
         })
         .collect()
 }
 
-fn line(name: &str, cell: &str, figure: Option<f64>, limit: f64, pass: bool, reason: String) -> Gate {
-    let (name, cell) = (name.to_owned(), cell.to_owned());
-    Gate { name, cell, figure, limit, pass, inconclusive: false, against: None, reason: Some(reason) }
+/// What became of a limit.
+#[derive(Clone, Copy, PartialEq)]
+enum Outcome {
+    Pass,
+    Broken,
+    Inconclusive,
+}
+
+fn line(name: &str, cell: &str, figure: Option<f64>, limit: f64, outcome: Outcome, reason: String) -> Gate {
+    Gate {
+        name: name.to_owned(),
+        cell: cell.to_owned(),
+        figure,
+        limit,
+        pass: outcome == Outcome::Pass,
+        inconclusive: outcome == Outcome::Inconclusive,
+        against: None,
+        reason: Some(reason),
+    }
 }
 
 /// Whoever had no figures before has not lost any, but what was tried and failed is never passed over.
@@ -273,7 +330,7 @@ fn unmeasured(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Opt
         CellStatus::Skipped => before.status == CellStatus::Completed,
         CellStatus::Pending | CellStatus::Failed | CellStatus::Interrupted => true,
     };
-    lost.then(|| line("measured", &row.cell, None, 1.0, false, row.reason.clone().unwrap_or_default()))
+    lost.then(|| line("measured", &row.cell, None, 1.0, Outcome::Broken, row.reason.clone().unwrap_or_default()))
 }
 
 fn slower(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<Gate> {
@@ -281,23 +338,16 @@ fn slower(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<
     let Some(latency) = &row.latency else {
         let lost = timed(before) && !timed(now);
         return lost.then(|| {
-            line("slower", &row.cell, None, EQUIVALENCE, false, "timed in the baseline and not in the run".to_owned())
+            let reason = "timed in the baseline and not in the run".to_owned();
+            line("slower", &row.cell, None, EQUIVALENCE, Outcome::Inconclusive, reason)
         });
     };
-    // An interval that holds both no difference and a large one is no evidence of the former, however wide it is.
-    let doubtful = match latency.difference {
-        Difference::Inconclusive | Difference::NotComparable | Difference::Same => latency.ratio > DOUBTFUL,
-        Difference::Faster | Difference::Slower => false,
+    let outcome = match latency.difference {
+        Difference::Faster | Difference::Same => Outcome::Pass,
+        Difference::Slower => Outcome::Broken,
+        Difference::Inconclusive | Difference::NotComparable => Outcome::Inconclusive,
     };
-    let mut reason = latency.reason.clone();
-    if doubtful {
-        reason = format!(
-            "{:.3} times the median time, and chance cannot be told from it: {reason}; measure longer",
-            latency.ratio
-        );
-    }
-    let pass = latency.difference != Difference::Slower && !doubtful;
-    Some(line("slower", &row.cell, Some(latency.ratio), EQUIVALENCE, pass, reason))
+    Some(line("slower", &row.cell, Some(latency.ratio), EQUIVALENCE, outcome, latency.reason.clone()))
 }
 
 fn worse(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<Gate> {
@@ -306,33 +356,32 @@ fn worse(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<G
         let why = now.accuracy_absent.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let lost = before.accuracy.is_some() && now.accuracy.is_none();
         let reason = || format!("scored in the baseline and not in the run{why}");
-        return lost.then(|| line("worse", &row.cell, None, 0.0, false, reason()));
+        return lost.then(|| line("worse", &row.cell, None, 0.0, Outcome::Inconclusive, reason()));
     };
-    let doubtful = accuracy.difference == AccuracyDifference::NotComparable
-        && accuracy.delta.is_some_and(|delta| delta < -DOUBTFUL_DROP);
-    let pass = match (accuracy.difference, accuracy.delta) {
-        (AccuracyDifference::Worse, _) => false,
-        _ if doubtful => false,
-        // A score that was there and cannot be held against the new one is not kept.
-        (AccuracyDifference::NotComparable, None) => map(before).is_none(),
-        _ => true,
+    let doubtful = accuracy.delta.is_some_and(|delta| delta.abs() > DOUBTFUL_CHANGE);
+    let outcome = match (accuracy.difference, accuracy.delta) {
+        (AccuracyDifference::Worse, _) => Outcome::Broken,
+        (AccuracyDifference::NotComparable, Some(_)) if doubtful => Outcome::Inconclusive,
+        // A score that was there and cannot be compared with the new one is not kept.
+        (AccuracyDifference::NotComparable, None) if map(before).is_some() => Outcome::Inconclusive,
+        _ => Outcome::Pass,
     };
     let points = accuracy.delta.map(|delta| delta * 100.0);
-    let more = if doubtful { "; score more images" } else { "" };
-    Some(line("worse", &row.cell, points, 0.0, pass, format!("{}{more}", accuracy.reason)))
+    let more = if doubtful && outcome == Outcome::Inconclusive { "; score more images" } else { "" };
+    Some(line("worse", &row.cell, points, 0.0, outcome, format!("{}{more}", accuracy.reason)))
 }
 
 fn grown(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Vec<Gate> {
     let mut gates = Vec::new();
     if let Some(memory) = &row.memory {
         let reason = format!("{:.1} MiB of {} memory, {:.1} before", memory.run_mib, memory.of, memory.baseline_mib);
-        let pass = memory.growth <= MEMORY_GROWTH;
-        gates.push(line("memory", &row.cell, Some(memory.growth), MEMORY_GROWTH, pass, reason));
+        let outcome = if memory.growth <= MEMORY_GROWTH { Outcome::Pass } else { Outcome::Broken };
+        gates.push(line("memory", &row.cell, Some(memory.growth), MEMORY_GROWTH, outcome, reason));
     }
     for (of, pair) in peaks(before, now) {
         if let [Some(_), None] = pair {
             let reason = format!("peak memory of the {of} was measured in the baseline only");
-            gates.push(line("memory", &row.cell, None, MEMORY_GROWTH, false, reason));
+            gates.push(line("memory", &row.cell, None, MEMORY_GROWTH, Outcome::Inconclusive, reason));
         }
     }
     gates

@@ -84,7 +84,7 @@ impl Contrast {
             )
         };
         let Some([lo, hi]) = self.ci95 else { return format!("too few samples to tell, {basis}") };
-        let figures = format!("{ratio:.3} times the median time, 95 % interval {lo:.3} to {hi:.3} {basis}");
+        let figures = format!("{ratio:.3} times the median latency, 95 % CI {lo:.3} to {hi:.3} {basis}");
         match self.difference {
             Difference::Inconclusive | Difference::NotComparable => {
                 format!("{figures}, which is too wide to tell; measure longer or on a quieter machine")
@@ -167,26 +167,13 @@ fn log_half_width(samples: &[u64]) -> f64 {
     (hi.max(1e-6) / lo.max(1e-6)).ln() / 2.0
 }
 
-/// Every completed cell of a model against the fastest of that model's cells. `rounds` gives a cell's steady samples
-/// of `total` by round, see [`crate::by_round`].
-pub fn comparisons(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>) -> Vec<Comparison> {
-    let mut out = Vec::new();
-    for model in models(cells) {
-        let Some(&anchor) = model.first() else { continue };
-        let anchor_rounds = rounds(&anchor.id);
-        for cell in cells.iter().filter(|c| model.iter().skip(1).any(|m| m.id == c.id)) {
-            out.push(against(cell, anchor, &rounds(&cell.id), &anchor_rounds));
-        }
-    }
-    out
-}
-
-/// Every completed cell in a narrow precision against its sister in fp32: the same model on the same backend.
+/// Every completed cell in a narrow precision against its sister in fp32: the same model on the same backend. `rounds`
+/// gives a cell's steady samples of `total` by round, see [`crate::by_round`].
 pub fn narrowings(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>) -> Vec<Comparison> {
     let timed = |cell: &&CellRecord| cell.status == CellStatus::Completed && frame_ms(cell).is_some();
     let narrow = cells.iter().filter(timed).filter(|cell| is_narrow(cell.precision.requested));
     let pairs = narrow.filter_map(|cell| Some((cell, sister(cells, cell, Precision::Fp32).filter(timed)?)));
-    pairs.map(|(cell, sister)| against(cell, sister, &rounds(&cell.id), &rounds(&sister.id))).collect()
+    pairs.map(|(cell, sister)| pair(cell, sister, rounds)).collect()
 }
 
 /// The completed cell of the same model, backend and batch in another precision.
@@ -237,7 +224,8 @@ pub(crate) fn is_wrong(cell: &CellRecord) -> bool {
     cell.verdict == Some(Verdict::WrongOutput)
 }
 
-fn against(cell: &CellRecord, anchor: &CellRecord, rounds: &[Vec<u64>], anchor_rounds: &[Vec<u64>]) -> Comparison {
+/// One cell against another of the same run.
+pub(crate) fn pair(cell: &CellRecord, anchor: &CellRecord, rounds: &dyn Fn(&str) -> Vec<Vec<u64>>) -> Comparison {
     let mut comparison = Comparison {
         cell: cell.id.clone(),
         against: anchor.id.clone(),
@@ -251,7 +239,7 @@ fn against(cell: &CellRecord, anchor: &CellRecord, rounds: &[Vec<u64>], anchor_r
         comparison.reason = format!("not measured alike: {}", unlike.join("; "));
         return comparison;
     }
-    let Some(contrast) = compare(rounds, anchor_rounds) else {
+    let Some(contrast) = compare(&rounds(&cell.id), &rounds(&anchor.id)) else {
         comparison.reason = "the samples of one of the two are missing".into();
         return comparison;
     };

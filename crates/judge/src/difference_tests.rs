@@ -56,7 +56,7 @@ pub(crate) fn cell(id: &str, p50: f64) -> CellRecord {
 }
 
 /// Rounds of samples around a level, the level swaying from round to round as a shared machine does.
-fn rounds(level: f64, count: usize, seed: u64) -> Vec<Vec<u64>> {
+pub(crate) fn rounds(level: f64, count: usize, seed: u64) -> Vec<Vec<u64>> {
     let mut state = seed;
     let mut noise = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -139,9 +139,9 @@ fn rounds_that_disagree_show_nothing() {
     let lot = compare(&at([110, 80, 112, 85]), &at([100, 100, 100, 100])).unwrap();
     let [lo, hi] = lot.ci95.unwrap();
     assert!(lo < 1.0 / TELLING && hi > 1.05, "{lo} {hi}");
-    assert_eq!(lot.difference, Difference::NotComparable);
-    let words = format!("the interval from {lo:.2} to {hi:.2} is too wide to tell, over 4 paired rounds");
-    assert_eq!(lot.reason(), words);
+    assert_eq!(lot.difference, Difference::Inconclusive);
+    let figures = format!("{:.3} times the median latency, 95 % CI {lo:.3} to {hi:.3} over 4 paired rounds", lot.ratio);
+    assert_eq!(lot.reason(), figures + ", which is too wide to tell; measure longer or on a quieter machine");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn an_interval_too_wide_on_one_side_is_not_sameness() {
         let contrast = compare(cell, against).unwrap();
         let [lo, hi] = contrast.ci95.unwrap();
         assert!((lo > 1.0 / TELLING) != (hi < TELLING), "{lo} {hi}");
-        assert_eq!(contrast.difference, Difference::NotComparable);
+        assert_eq!(contrast.difference, Difference::Inconclusive);
     }
     // However wide: what lies wholly beyond is a difference.
     let far = [200, 300, 260, 220].map(|ns| vec![ns; 200]);
@@ -189,7 +189,7 @@ fn too_few_samples_are_not_sameness() {
         (vec![vec![100]; 5], vec![vec![100; 60]; 5]),
     ] {
         for contrast in [compare(&cell, &against).unwrap(), compare(&against, &cell).unwrap()] {
-            assert_eq!((contrast.difference, contrast.ci95), (Difference::NotComparable, None));
+            assert_eq!((contrast.difference, contrast.ci95), (Difference::Inconclusive, None));
             assert!(contrast.reason().starts_with("too few samples to tell, "), "{}", contrast.reason());
         }
     }
@@ -204,6 +204,10 @@ fn a_missed_round_is_no_pair() {
     assert_eq!((contrast.difference, contrast.common_rounds), (Difference::Same, 4));
 }
 
+fn comparisons(cells: &[CellRecord], rounds: &dyn Fn(&str) -> Vec<Vec<u64>>) -> Vec<Comparison> {
+    crate::advise(&crate::across::tests::run("r", cells.to_vec()), rounds).comparisons
+}
+
 fn by_id(id: &str) -> Vec<Vec<u64>> {
     match id {
         "a" => rounds(8e6, 5, 5),
@@ -214,7 +218,7 @@ fn by_id(id: &str) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn every_cell_is_held_against_the_fastest_of_its_model() {
+fn every_cell_is_compared_with_the_fastest_of_its_model() {
     let mut other = cell("o", 1.0);
     other.model.sha256 = "2".into();
     let mut failed = cell("f", 0.5);
@@ -259,7 +263,7 @@ fn a_cell_with_wrong_outputs_is_no_measure_for_the_others() {
 fn what_the_data_cannot_tell_has_a_reason_and_no_figures() {
     let few = |id: &str| if id == "a" { vec![vec![8_000_000; 2]; 2] } else { by_id(id) };
     let found = comparisons(&[cell("a", 8.0), cell("b", 6.0)], &few);
-    assert_eq!((found[0].difference, found[0].ratio, found[0].ci95), (Difference::NotComparable, None, None));
+    assert_eq!((found[0].difference, found[0].ratio, found[0].ci95), (Difference::Inconclusive, None, None));
     assert!(found[0].reason.starts_with("too few samples to tell, from the two medians alone"), "{}", found[0].reason);
 }
 
@@ -290,7 +294,7 @@ proptest! {
     #[test]
     fn no_cell_differs_from_itself(cell in some_rounds()) {
         if let Some(Contrast { ratio, ci95, difference, .. }) = compare(&cell, &cell) {
-            prop_assert!(matches!(difference, Difference::Same | Difference::NotComparable));
+            prop_assert!(matches!(difference, Difference::Same | Difference::Inconclusive));
             prop_assert_eq!(ratio, 1.0);
             prop_assert!(ci95.is_none_or(|[lo, hi]| lo <= 1.0 && 1.0 <= hi));
         }

@@ -170,7 +170,7 @@ mod tests {
         mark_slow_int8(&mut marked, &found);
         let [reason] = &marked[1].verdict_reasons[..] else { panic!("{:?}", marked[1].verdict_reasons) };
         assert!(
-            reason.starts_with("note: int8-slower: 1.200 times the median time, 95 % interval 1.200 to 1.200"),
+            reason.starts_with("note: int8-slower: 1.200 times the median latency, 95 % CI 1.200 to 1.200"),
             "{reason}"
         );
         assert!(reason.ends_with(", against fp32"), "{reason}");

@@ -650,17 +650,17 @@ impl Run {
         self.record.narrowings = judge::narrowings(&self.record.cells, &rounds);
         judge::mark_slow_int8(&mut self.record.cells, &self.record.narrowings);
         let cells: &[CellRecord] = &self.record.cells;
-        self.record.comparisons = judge::comparisons(cells, &rounds);
         let cell_folder = |slug: &str| self.files.path().join("cells").join(slug);
         self.record.accuracy_comparisons = self.scores.compare(&self.record.plan, cells, cell_folder);
-        if self.record.plan.timed {
-            self.record.recommendation = judge::recommend(cells, &self.record.comparisons);
-        }
-        judge::accuracy::add_to(&mut self.record.recommendation, cells, &self.record.accuracy_comparisons);
-        let plan = &self.record.plan;
         let baseline = self.baseline.as_ref().map(|run| judge::gate::Baseline { run, force: false });
-        self.record.gates = judge::gate::gates(&self.record, &plan.gates, baseline);
-        let code = judge::exit_code(cells, plan, &self.record.gates, self.interrupt.asked());
+        self.record.gates = judge::gate::gates(&self.record, &self.record.plan.gates, baseline);
+        // What to ship depends on gates and accuracy, so it comes last.
+        if self.record.plan.timed {
+            let advice = judge::advise(&self.record, &rounds);
+            (self.record.comparisons, self.record.recommendation) = (advice.comparisons, advice.recommendation);
+        }
+        let RunRecord { cells, plan, gates, .. } = &self.record;
+        let code = judge::exit_code(cells, plan, gates, self.interrupt.asked());
         self.record.run.exit_code = Some(code);
         self.record.run.finished = Some(files::utc_now());
         self.record.run.wall_s = Some(self.earlier_s + self.begun.elapsed().as_secs_f64());

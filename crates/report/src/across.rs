@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use prony_types::{AccuracyDifference, Difference, ExitCode, RowComparison, RowOutcome, RunComparison};
+use prony_types::{AccuracyDifference, Difference, ExitCode, Gate, RowComparison, RowOutcome, RunComparison};
 
 use crate::figure;
 use crate::row::Tone;
@@ -72,6 +72,7 @@ fn table(out: &mut String, comparison: &RunComparison, paint: Paint) {
             (RowOutcome::Refused | RowOutcome::NotMeasured, _) => Some(Tone::Care),
             (_, Some(Difference::Slower)) => Some(Tone::Bad),
             (_, Some(Difference::Faster)) => Some(Tone::Good),
+            (_, Some(Difference::Inconclusive)) => Some(Tone::Care),
             _ => None,
         };
         let text = line(fields);
@@ -106,11 +107,17 @@ fn fields(row: &RowComparison) -> [String; 6] {
 }
 
 fn last_line(comparison: &RunComparison) -> String {
-    let mut failed: Vec<&str> =
-        comparison.gates.iter().filter(|gate| !gate.pass).map(|gate| gate.cell.as_str()).collect();
-    failed.dedup();
+    let cells = |of: fn(&Gate) -> bool| {
+        let mut cells: Vec<&str> =
+            comparison.gates.iter().filter(|gate| of(gate)).map(|gate| gate.cell.as_str()).collect();
+        cells.dedup();
+        cells.join(", ")
+    };
     match comparison.exit_code {
-        ExitCode::Gate => clean(&format!("regression in {}", failed.join(", "))),
+        ExitCode::Gate => clean(&format!("regression in {}", cells(Gate::is_broken))),
+        ExitCode::Inconclusive => {
+            clean(&format!("inconclusive for {}: measure again", cells(|gate| gate.inconclusive)))
+        }
         ExitCode::Usage if !comparison.rows.iter().any(|row| row.outcome == RowOutcome::Refused) => {
             clean(&format!("nothing could be compared: {}", reasons(comparison)))
         }

@@ -116,6 +116,9 @@ pub struct LatencyComparison {
     pub ci95: Option<[f64; 2]>,
     /// The word for it.
     pub difference: Difference,
+    /// Where it is inconclusive: seconds that each run should be measured for, at the scatter that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure_s: Option<f64>,
     /// What makes it so, in words.
     pub reason: String,
 }

@@ -76,7 +76,7 @@ pub struct RunRecord {
     pub plan: Plan,
     /// What came out, in the order of the plan.
     pub cells: Vec<CellRecord>,
-    /// Cells of one model against the fastest of them.
+    /// Cells of one model against the one that is recommended, or the fastest where none is.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
     /// Cells in a narrow precision against the same model and backend in fp32.
@@ -90,7 +90,7 @@ pub struct RunRecord {
     pub gates: Vec<Gate>,
     /// Memory against its limit, over all cells.
     pub memory_safety: MemorySafety,
-    /// What to ship: one a model.
+    /// What to ship: one entry per model, and one more where several models were scored on the same images.
     #[serde(default)]
     pub recommendation: Vec<Recommendation>,
 }
@@ -649,7 +649,7 @@ pub struct Comparison {
     pub cell: String,
     /// Id of the cell it is held against.
     pub against: String,
-    /// Median of `cell` over that of `against`; absent when not comparable.
+    /// Median of `cell` over that of `against`; absent when not comparable or when there are too few samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     /// 95 % interval of the ratio.
@@ -701,6 +701,9 @@ pub struct Recommendation {
     /// Id of the cell, where there is one to recommend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
+    /// Ids of the cells on the Pareto front of latency and mAP, fastest first: only in the entry that compares models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub front: Vec<String>,
     /// One sentence.
     pub text: String,
 }

@@ -169,12 +169,18 @@ pub(super) fn executed(layers: Result<Vec<Layer>, String>, asked: Precision) -> 
     let record = record(&layers, &[], 0);
     // Types of shapes and indices are nobody's precision.
     let computes = |share: &&LayerShare| !["int32", "int64", "bool", "uint8", UNKNOWN].contains(&share.dtype.as_str());
-    let by_type: Vec<&LayerShare> = record.by_type.iter().filter(computes).collect();
-    let wanted = by_type.iter().find(|share| share.dtype == asked.name());
-    match wanted.or(by_type.first()) {
-        Some(share) => format!("{} ({} of {} layers)", share.dtype, share.layers, record.layers - record.reformats),
-        None => asked_for(),
-    }
+    let mut by_type: Vec<&LayerShare> = record.by_type.iter().filter(computes).collect();
+    // What was asked for first, then the narrowest: an engine with int8 layers is not "fp32" because most layers are.
+    by_type.sort_by_key(|share| (share.dtype != asked.name(), bits(&share.dtype)));
+    let Some((first, others)) = by_type.split_first() else { return asked_for() };
+    let others = others.iter().map(|share| format!(", {} ({})", share.dtype, share.layers)).collect::<String>();
+    format!("{} ({} of {} layers){others}", first.dtype, first.layers, record.layers - record.reformats)
+}
+
+/// Width of a data type, by the digits of its name.
+fn bits(dtype: &str) -> u32 {
+    let digits: String = dtype.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -15,15 +15,18 @@ use crate::options::{ImageSize, Library};
   prony compare before after --gate latency_ratio_max=1.05 --gate map_drop_max=0.5
   prony compare before after --force                        although not everything was the same
 
-Cells are matched by id. Without --gate, a cell that is slower or worse beyond noise, that takes a
-tenth more memory, or that does not run any more is a regression. Rows of another device, power
+Cells are matched by id; each is faster, slower, same, inconclusive or not-comparable. Without
+--gate, a cell that is slower or less accurate beyond noise, that takes 10 % more memory, or that
+no longer runs is a regression. If the interval is too wide to tell, or one of the runs is
+unstable, the answer is inconclusive, with how long to measure. Rows of another device, power
 mode, input, post-processing or library are refused, and the fields that differ are listed.
 
-Exit codes: 0 no regression; 2 wrong usage, a row was refused, or nothing could be compared; 3 a regression.")]
+Exit codes: 0 no regression; 2 wrong usage, a row was refused, or nothing could be compared; 3 a
+regression; 4 inconclusive: measure again.")]
 pub(crate) struct CompareArgs {
-    /// The measure: a run folder, or a report.json
+    /// The run to compare with: a run folder, or a report.json
     pub(crate) baseline: PathBuf,
-    /// What is held against it
+    /// The run to compare: a run folder, or a report.json
     pub(crate) run: PathBuf,
     /// A limit that must hold instead of the usual ones: map_min, map_drop_max, p99_max_ms, latency_ratio_max,
     /// memory_growth_max; may be repeated

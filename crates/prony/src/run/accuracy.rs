@@ -85,7 +85,7 @@ impl Scores {
         })
     }
 
-    /// Every scored cell against its model's reference row. Cells of an earlier sitting are scored again from their files.
+    /// Every scored cell against the reference row: that of `--reference` where it was scored too, else its own model's. Cells of an earlier sitting are scored again from their files.
     pub(super) fn compare(
         &mut self,
         plan: &Plan,
@@ -112,41 +112,52 @@ impl Scores {
                 }),
             }
         }
-        let mut models: Vec<&str> = cells.iter().map(|cell| cell.model.sha256.as_str()).collect();
-        models.sort_unstable();
-        models.dedup();
-        models.into_iter().flat_map(|model| self.compare_model(plan, cells, model)).chain(lost).collect()
-    }
-
-    fn compare_model(&self, plan: &Plan, cells: &[CellRecord], model: &str) -> Vec<AccuracyComparison> {
         let scored: Vec<(&CellRecord, &Evaluation)> = cells
             .iter()
-            .filter(|cell| cell.model.sha256 == model && cell.accuracy.is_some())
-            .filter(|cell| cell.status == CellStatus::Completed)
+            .filter(|cell| cell.accuracy.is_some() && cell.status == CellStatus::Completed)
             .filter_map(|cell| Some((cell, self.evaluations.get(&cell.id)?)))
             .collect();
-        // fp32 is what others are held against, by preference where outputs are held against it too.
-        let rank = |cell: &CellRecord| {
-            let wrong = cell.verdict == Some(Verdict::WrongOutput);
-            let other = cell.precision.requested != Precision::Fp32;
-            (wrong, other, cell.backend.name != plan.reference.backend.name())
+        let of_model = |model: &str| scored.iter().copied().filter(|(cell, _)| cell.model.sha256 == model).collect();
+        let named: Vec<(&CellRecord, &Evaluation)> =
+            plan.reference.model.as_ref().map(|model| of_model(model.identity())).unwrap_or_default();
+        let mut models: Vec<&str> = scored.iter().map(|(cell, _)| cell.model.sha256.as_str()).collect();
+        models.sort_unstable();
+        models.dedup();
+        let compare = |model: &str| {
+            let own: Vec<_> = of_model(model);
+            compare_model(plan, &own, if named.is_empty() { &own } else { &named })
         };
-        let Some(&(reference, base)) = scored.iter().min_by_key(|(cell, _)| rank(cell)) else { return Vec::new() };
-        let others = scored.iter().filter(|(cell, _)| cell.id != reference.id);
-        let label = |cell: &CellRecord, beside: &CellRecord| {
-            let backend =
-                if cell.backend.name == beside.backend.name { "" } else { &format!("{} ", cell.backend.name) };
-            let batch = if cell.batch == beside.batch { "" } else { &format!(" in batches of {}", cell.batch) };
-            format!("{backend}{}{batch}", cell.precision.requested)
-        };
-        others
-            .map(|&(cell, evaluation)| {
-                let (one, other) = (label(cell, reference), label(reference, cell));
-                let against = Side { cell: &reference.id, label: &other, evaluation: base };
-                compare(Side { cell: &cell.id, label: &one, evaluation }, against, SEED)
-            })
-            .collect()
+        models.into_iter().flat_map(compare).chain(lost).collect()
     }
+}
+
+/// The cells of a model against the reference row among `rows`.
+fn compare_model(
+    plan: &Plan,
+    scored: &[(&CellRecord, &Evaluation)],
+    rows: &[(&CellRecord, &Evaluation)],
+) -> Vec<AccuracyComparison> {
+    // fp32 is what others are compared with, by preference where outputs are compared with it too.
+    let rank = |cell: &CellRecord| {
+        let wrong = cell.verdict == Some(Verdict::WrongOutput);
+        let other = cell.precision.requested != Precision::Fp32;
+        (wrong, other, cell.backend.name != plan.reference.backend.name())
+    };
+    let Some(&(reference, base)) = rows.iter().min_by_key(|(cell, _)| rank(cell)) else { return Vec::new() };
+    let others = scored.iter().filter(|(cell, _)| cell.id != reference.id);
+    let label = |cell: &CellRecord, beside: &CellRecord| {
+        let backend = if cell.backend.name == beside.backend.name { "" } else { &format!("{} ", cell.backend.name) };
+        let batch = if cell.batch == beside.batch { "" } else { &format!(" in batches of {}", cell.batch) };
+        let model = if cell.model.name == beside.model.name { "" } else { &format!("{} ", cell.model.name) };
+        format!("{model}{backend}{}{batch}", cell.precision.requested)
+    };
+    others
+        .map(|&(cell, evaluation)| {
+            let (one, other) = (label(cell, reference), label(reference, cell));
+            let against = Side { cell: &reference.id, label: &other, evaluation: base };
+            compare(Side { cell: &cell.id, label: &one, evaluation }, against, SEED)
+        })
+        .collect()
 }
 
 /// One side of a comparison of two runs: what was recorded, and where.
