@@ -131,8 +131,8 @@ pub(crate) fn gates(out: &mut String, gates: &[Gate], width: usize, paint: Paint
             text += &format!("; {note}");
         }
         let (word, tone) = row::outcome(gate);
-        for (i, line) in wrap(&text, width - 6, REASON_LINES).iter().enumerate() {
-            let lead = if i == 0 { paint.tone(tone, word) } else { " ".repeat(4) };
+        for (i, line) in wrap(&text, width - columns(word) - 2, REASON_LINES).iter().enumerate() {
+            let lead = if i == 0 { paint.tone(tone, word) } else { " ".repeat(columns(word)) };
             let _ = writeln!(out, "{lead}  {line}");
         }
     }

@@ -158,6 +158,7 @@ pub(crate) fn record() -> RunRecord {
         recommendation: vec![Recommendation {
             model: "yolo".into(),
             cell: None,
+            front: Vec::new(),
             text: "No cell completed: /home/ann/my models/yolo.onnx is not a model.".into(),
         }],
     }

@@ -117,12 +117,22 @@ fn without_times_there_are_no_shares() {
 
 #[test]
 fn what_is_executed_is_what_the_layers_say() {
-    assert_eq!(executed(parse(OLD), Precision::Int8), "int8 (1 of 3 layers)");
-    assert_eq!(executed(parse(NEW), Precision::Fp16), "fp16 (1 of 4 layers)");
+    assert_eq!(executed(parse(OLD), Precision::Int8), "int8 (1 of 3 layers), fp16 (1), fp32 (1)");
+    assert_eq!(executed(parse(NEW), Precision::Fp16), "fp16 (1 of 4 layers), fp8 (1), fp32 (1)");
     assert_eq!(executed(parse(NAMES), Precision::Fp16), "fp16, as built");
     assert_eq!(executed(Err("no inspector".into()), Precision::Native), "as built");
     let all_fp32 = r#"{"Layers": [{"Name": "a", "Inputs": [{"Format/Datatype": "FP32"}], "Outputs": []}]}"#;
     assert_eq!(executed(parse(all_fp32), Precision::Int8), "fp32 (1 of 1 layers)", "not what was asked for");
+}
+
+#[test]
+fn an_engine_with_int8_layers_was_called_fp32_because_most_layers_are() {
+    let layer = |name: &str, dtype: &str| {
+        format!(r#"{{"Name": "{name}", "Inputs": [{{"Format/Datatype": "{dtype}"}}], "Outputs": []}}"#)
+    };
+    let json = format!(r#"{{"Layers": [{}, {}, {}]}}"#, layer("a", "FP32"), layer("b", "FP32"), layer("c", "Int8"));
+    assert_eq!(executed(parse(&json), Precision::Native), "int8 (1 of 3 layers), fp32 (2)");
+    assert_eq!(executed(parse(&json), Precision::Fp32), "fp32 (2 of 3 layers), int8 (1)");
 }
 
 #[test]
