@@ -128,8 +128,8 @@ fn nothing_compared_and_a_figure_that_vanished_are_never_no_regression() {
     told(&a, &skipped, &[], 3, "skipped in the run: no library");
     told(&a, &skipped, &["--gate", "map_drop_max=0.1"], 3, "not measured: skipped: no library");
     told(&skipped, &skipped, &[], 2, "nothing could be compared");
-    told(&a, &changed(&|cell| cell.latency_ms.clear()), &[], 3, "timed in the baseline and not in the run");
-    told(&a, &changed(&|cell| cell.memory.host_peak_mib = None), &[], 3, "measured in the baseline only");
+    told(&a, &changed(&|cell| cell.latency_ms.clear()), &[], 4, "timed in the baseline and not in the run");
+    told(&a, &changed(&|cell| cell.memory.host_peak_mib = None), &[], 4, "measured in the baseline only");
 
     // Outputs that became wrong, or stayed so, are one whatever the limits; a wrong baseline is no measure.
     let wrong = changed(&|cell| cell.verdict = Some(Verdict::WrongOutput));
@@ -145,8 +145,40 @@ fn nothing_compared_and_a_figure_that_vanished_are_never_no_regression() {
             cell.round_p50_ms = [0.6, 1.0, 1.4, 1.0, 0.8, 1.2].map(|x| x * 10.0 * times).to_vec();
         })
     };
-    told(&noisy(1.0), &noisy(1.1), &[], 3, "measure longer");
+    told(&noisy(1.0), &noisy(1.1), &[], 4, "inconclusive for");
     expect_code(&compared(&place, &noisy(1.0), &noisy(1.0), &[]), 0);
+}
+
+#[test]
+fn noise_was_a_regression_one_way_and_none_the_other_way() {
+    let place = Place::new();
+    let mut a = measured(&place);
+    a.cells.truncate(1);
+    let with = |times: f64, verdict: Verdict| {
+        let mut record = a.clone();
+        slow_down(&mut record.cells[0], times);
+        record.cells[0].verdict = Some(verdict);
+        record
+    };
+    let noisy = |times: f64| {
+        let mut record = with(times, Verdict::Valid);
+        record.cells[0].round_p50_ms = [0.5, 1.0, 1.6, 1.0, 0.7, 1.3].map(|x| x * 10.0 * times).to_vec();
+        record
+    };
+    let both = |a: &RunRecord, b: &RunRecord, codes: [i32; 2], words: [&str; 2]| {
+        for (output, (code, word)) in
+            [compared(&place, a, b, &[]), compared(&place, b, a, &[])].iter().zip(codes.into_iter().zip(words))
+        {
+            expect_code(output, code);
+            assert!(in_one_line(output).contains(word), "{word}: {}", stdout(output));
+        }
+    };
+    let wide = "too wide to tell; measure both again with --duration";
+    both(&noisy(1.0), &noisy(1.139), [4, 4], [wide, wide]);
+    let (calm, shaky) = (with(1.0, Verdict::Valid), with(1.5, Verdict::Unstable));
+    both(&calm, &shaky, [4, 4], ["the run is unstable; measure both", "the baseline is unstable; measure both"]);
+    both(&calm, &with(1.1, Verdict::Valid), [3, 0], ["slower 1.100×", "faster 0.909×"]);
+    both(&calm, &with(1.01, Verdict::Valid), [0, 0], ["same 1.010×", "same 0.990×"]);
 }
 
 /// What was printed, as if the lines were not broken.
@@ -174,7 +206,7 @@ fn two_evaluations_are_compared_image_by_image_where_they_were_scored_alike() {
 
     // The same images, and boxes that were kept by another rule: of the evaluation alone, and of the timed frames too.
     for (conf, code, words) in [
-        ("0.25", 3, "not scored alike: post-processing of the evaluation conf 0.25"),
+        ("0.25", 4, "not scored alike: post-processing of the evaluation conf 0.25"),
         ("0.3", 2, "not comparable: post-processing conf 0.3"),
     ] {
         let unlike = between(&first, &evaluated(&["--conf", conf]));
@@ -189,12 +221,12 @@ fn two_evaluations_are_compared_image_by_image_where_they_were_scored_alike() {
     let figures = &mut record.cells[0].accuracy.as_mut().unwrap().figures;
     figures.map_50_95 = figures.map_50_95.map(|map| map - 0.02);
     let output = compared(&first, &before, &record, &[]);
-    expect_code(&output, 3);
+    expect_code(&output, 4);
     let text = in_one_line(&output);
-    assert!(text.contains("fail worse") && text.contains("no interval"), "{text}");
+    assert!(text.contains("inconclusive worse") && text.contains("no interval"), "{text}");
     (record.cells[0].accuracy, record.cells[0].accuracy_absent) = (None, Some("boxes are lost".to_owned()));
     let output = compared(&first, &first.record(), &record, &[]);
-    expect_code(&output, 3);
+    expect_code(&output, 4);
     assert!(in_one_line(&output).contains("not in the run: boxes are lost"), "{}", stdout(&output));
 
     // Alone it has nothing to fall from.
