@@ -35,7 +35,8 @@ use crate::version::VERSION;
   prony compare runs/20261114T041200Z-bench runs/20261115T041200Z-bench
   prony doctor                             what this machine has, and whether it is fit to be measured on
 
-Exit codes: 0 all well; 1 a cell failed; 2 wrong usage or bad input; 3 a gate or wrong output; 130 interrupted.")]
+Exit codes: 0 all well; 1 a cell failed; 2 wrong usage or bad input; 3 a gate or wrong output;
+4 inconclusive, measure again; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,

@@ -151,7 +151,7 @@ fn arithmetic(cell: &CellRecord) -> String {
     }
 }
 
-/// Every comparison of two cells once: against the fastest, and of narrow precisions against fp32.
+/// Every comparison of two cells once: against the recommended cell, and of narrow precisions against fp32.
 pub(crate) fn differences(record: &RunRecord) -> impl Iterator<Item = &Comparison> {
     let told = |c: &&Comparison| !record.comparisons.iter().any(|d| (&d.cell, &d.against) == (&c.cell, &c.against));
     record.comparisons.iter().chain(record.narrowings.iter().filter(told))

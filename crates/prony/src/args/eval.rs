@@ -24,7 +24,7 @@ height], \"score\": 0.236}, …]. The twelve figures are those of pycocotools on
 interval is a bootstrap over images. What cannot be used is counted and named.
 
 Exit codes: 0 all well; 1 a cell failed; 2 wrong usage, or nothing that could be scored; 3 a gate or
-wrong output; 130 interrupted.")]
+wrong output; 4 a gate that could not be measured; 130 interrupted.")]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) options: BenchOptions,

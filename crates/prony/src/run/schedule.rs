@@ -179,8 +179,9 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
                     autocorrelation; no sample is removed"
             .into(),
         percentiles: "p90 needs 64 samples, p95 130, p99 662, p99.9 6,636 (99 % confidence)".into(),
-        comparison: "ratio of medians with a 95 % interval over paired rounds; `same` unless the whole interval lies \
-                     beyond 2 %, `not-comparable` where it reaches beyond 25 %"
+        comparison: "ratio of medians with a 95 % CI over paired rounds, against the recommended cell of the model (the \
+                     fastest where none is recommended); `same` unless the whole interval lies beyond 2 %, `inconclusive` \
+                     where it reaches beyond 25 %"
             .into(),
         throughput: format!(
             "frames a second of wall time over about {} s, two calls in flight, pre- and post-processing included",
