@@ -2,6 +2,7 @@
 
 mod resume;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -20,6 +21,7 @@ use crate::command::{terminal_width, with_sign_of_life};
 use crate::discover::choose;
 use crate::machine::machine;
 use crate::options::BenchOptions;
+use crate::output::{StdoutError, print};
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
     Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
@@ -113,12 +115,13 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         bail!("{reason}");
     }
     let written = files.write_all(&record);
-    show(&files.shown(&record), files.path(), args);
+    let shown = show(&files.shown(&record), files.path(), args);
     if let Err(error) = written {
         // The measurement stands and was shown; what is on disk does not.
-        eprintln!("error: {error:#}");
+        say!("error: {error:#}");
         return Ok(ExitCode::CellFailed);
     }
+    shown?;
     Ok(record.run.exit_code.unwrap_or(ExitCode::CellFailed))
 }
 
@@ -126,7 +129,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn wait_for_machine(interrupt: &Interrupt, quiet: bool) -> anyhow::Result<Option<MachineLock>> {
     let waiting = || {
         if !quiet {
-            eprintln!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
+            say!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
         }
     };
     MachineLock::acquire(interrupt, waiting).context("cannot take the machine's measuring lock")
@@ -188,12 +191,12 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
         .filter(|_| resolved.plan.timed)
         .map(|s| format!(", about {}{beside}", short_time(s * left)))
         .unwrap_or_default();
-    eprintln!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
-    resolved.notes.iter().for_each(|note| eprintln!("  {note}"));
+    say!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
+    resolved.notes.iter().for_each(|note| say!("  {note}"));
 }
 
-/// The table on stdout, or the record with `--json`. A reader who has gone is no error: the run is on disk.
-fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) {
+/// The table on stdout, or the record with `--json`.
+fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) -> Result<(), StdoutError> {
     let text = if args.output.json {
         serde_json::to_string_pretty(record).unwrap_or_default() + "\n"
     } else {
@@ -205,13 +208,12 @@ fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) {
         };
         format!("{table}{details}\nreport: {}\n", folder.join("report.html").display())
     };
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    print(text)
 }
 
 fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<ExitCode> {
     let plan = &resolved.plan;
     let seconds = estimate_s(&plan.budget);
-    let mut out = io::stdout().lock();
     if json {
         let cells: Vec<_> = plan
             .cells
@@ -228,17 +230,15 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
                 })
             })
             .collect();
-        serde_json::to_writer_pretty(
-            &mut out,
-            &serde_json::json!({ "plan": plan, "cells": cells, "notes": resolved.notes }),
-        )?;
-        writeln!(out)?;
+        let all = serde_json::json!({ "plan": plan, "cells": cells, "notes": resolved.notes });
+        print(serde_json::to_string_pretty(&all)? + "\n")?;
         return Ok(ExitCode::Ok);
     }
     let about = |seconds: Option<f64>| match seconds {
         Some(seconds) => format!("about {}", short_time(seconds)),
         None => "for as long as the samples take".to_owned(),
     };
+    let mut out = String::new();
     for note in &resolved.notes {
         writeln!(out, "note: {note}")?;
     }
@@ -263,5 +263,6 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
         Some(seconds) => writeln!(out, "{} in all; nothing was run", short_time(seconds * count))?,
         None => writeln!(out, "nothing was run")?,
     }
+    print(out)?;
     Ok(ExitCode::Ok)
 }

@@ -29,7 +29,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     how.export.imgsz = args.imgsz.map(|size| size.0);
     how.export.batch = args.batch;
     let opened = open(&args.model, &how)?;
-    opened.notes.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
+    opened.notes.iter().filter(|_| !args.quiet).for_each(|note| say!("{note}"));
     let (spec, info) = opened.parts();
     let precisions = precisions(&args.precision);
     let imgsz = check(args, &spec, &info, &precisions)?;
@@ -46,7 +46,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             match args.json {
                 true => show(&spec, &outcomes, true)?,
                 // Once, not once a precision.
-                false => eprintln!("error: {missing}"),
+                false => say!("error: {missing}"),
             }
             return Ok(outcome::code(&outcomes));
         }
@@ -55,7 +55,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let prepared = args.prepare.then(|| PreparedSystem::begin(&state_folder()?, Places::here())).transpose()?;
     let say = |text: &str| {
         if !args.quiet {
-            eprintln!("{text}");
+            say!("{text}");
         }
     };
     prepared.iter().flat_map(|prepared| &prepared.notes).for_each(|note| say(note));

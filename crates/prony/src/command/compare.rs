@@ -1,7 +1,7 @@
 //! `prony compare`: a run against an earlier one.
 
 use std::cell::RefCell;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
@@ -12,6 +12,7 @@ use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, Run
 use crate::args::CompareArgs;
 use crate::command::terminal_width;
 use crate::gate_options;
+use crate::output::print;
 use crate::run::{Recorded, Scores, paired};
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
@@ -61,7 +62,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
             prony_report::comparison(&comparison, terminal_width(), colour)
         }
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(comparison.exit_code)
 }
 

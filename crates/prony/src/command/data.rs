@@ -13,6 +13,7 @@ use prony_types::{ExitCode, SceneKind};
 
 use crate::args::{ChoiceArgs, DataArgs, DataVerb, SynthArgs};
 use crate::command::with_sign_of_life;
+use crate::output::print;
 use crate::run::Interrupt;
 
 pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
@@ -34,13 +35,14 @@ fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
     let outcome = synth::write(args.kind, args.count, args.seed, &args.out, &progress);
     bar.finish_and_clear();
     if interrupt.asked() {
-        eprintln!("interrupted; what was written so far is in {}", args.out.display());
+        say!("interrupted; what was written so far is in {}", args.out.display());
         return Ok(ExitCode::Interrupted);
     }
     let summary = outcome?;
     if !args.quiet {
-        println!(
-            "{}: {} {} scenes with {} objects of {} classes ({:.1} MB), seed {}",
+        print(format!(
+            "{}: {} {} scenes with {} objects of {} classes ({:.1} MB), seed {}\n\
+             COCO: annotations/instances.json   Ultralytics: data.yaml\n",
             args.out.display(),
             summary.images,
             args.kind,
@@ -48,8 +50,7 @@ fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
             summary.classes.len(),
             summary.image_bytes as f64 / 1e6,
             args.seed,
-        );
-        println!("COCO: annotations/instances.json   Ultralytics: data.yaml");
+        ))?;
     }
     Ok(ExitCode::Ok)
 }

@@ -1,14 +1,14 @@
 //! `prony doctor`: what this machine is, what it can run, and whether it is fit to be measured on.
 
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use anyhow::Context as _;
 use prony_types::ExitCode;
 
 use crate::args::DoctorArgs;
 use crate::command::with_sign_of_life;
 use crate::machine::machine;
+use crate::output::print;
 
 /// It reports and does not gate: a machine without anything, or one with a FAIL, is no error.
 pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
@@ -23,23 +23,14 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     match &args.out {
         Some(path) if path.as_os_str() != "-" => {
             prony_store::write_atomic(path, text.as_bytes())?;
-            print(&format!("{}\n", path.display()))?;
+            print(format!("{}\n", path.display()))?;
         }
         _ => {
             let colour = !args.json && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            print(&if colour { coloured(&text) } else { text })?;
+            print(if colour { coloured(&text) } else { text })?;
         }
     }
     Ok(ExitCode::Ok)
-}
-
-/// A reader that has seen enough, `head` say, is no error.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("cannot write to stdout"),
-    }
 }
 
 /// The outcomes of the preflight in colour; no other line begins like them.

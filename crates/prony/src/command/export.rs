@@ -1,6 +1,5 @@
 //! `prony export`: a checkpoint as ONNX, without Python.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use super::target::Target;
 use crate::args::ExportArgs;
 use crate::command::with_sign_of_life;
+use crate::output::print;
 
 pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
@@ -38,8 +38,7 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         true => serde_json::to_string_pretty(&summary.json())? + "\n",
         false => summary.text(),
     };
-    // A reader that has seen enough is no error.
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    print(text)?;
     Ok(ExitCode::Ok)
 }
 

@@ -6,7 +6,7 @@ mod graph;
 mod sheet;
 mod text;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -26,6 +26,7 @@ use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{Found, choose, discover, discover_for, question};
 use crate::model::{Opening, is_checkpoint, locate};
+use crate::output::print;
 use crate::run::Interrupt;
 use crate::runtime::home;
 
@@ -59,7 +60,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     if let ModelSource::File(path) = &source
         && is_checkpoint(path)
     {
-        print(&of_checkpoint(args, path)?);
+        print(of_checkpoint(args, path)?)?;
         return Ok(ExitCode::Ok);
     }
     let findings = match with_sign_of_life("looking at the model", || look(args, &source))? {
@@ -81,7 +82,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
         true => serde_json::to_string_pretty(&findings.json())? + "\n",
         false => findings.text(),
     };
-    print(&text);
+    print(text)?;
     Ok(ExitCode::Ok)
 }
 
@@ -122,11 +123,6 @@ fn as_graph(args: &InspectArgs) -> anyhow::Result<Findings<'_>> {
         Looked::Graph(findings) => Ok(*findings),
         Looked::Engine(_) => bail!("{} was made into an engine", args.model),
     }
-}
-
-fn print(text: &str) {
-    // A reader that has seen enough is no error.
-    let _ = io::stdout().lock().write_all(text.as_bytes());
 }
 
 fn refuse_flags_of_engines(args: &InspectArgs) -> anyhow::Result<()> {

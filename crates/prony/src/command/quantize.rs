@@ -37,7 +37,7 @@ pub(crate) fn quantize(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
         if !failed {
             return Err(error);
         }
-        eprintln!("error: {error:#}");
+        say!("error: {error:#}");
         Ok(ExitCode::CellFailed)
     })
 }
@@ -45,7 +45,7 @@ pub(crate) fn quantize(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
 fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     let spec = spec(args)?;
     let Located { source, note } = locate(&args.model)?;
-    note.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
+    note.iter().filter(|_| !args.quiet).for_each(|note| say!("{note}"));
     let gate = Gate::asked(args, &source)?;
     let mut how = Opening::in_home(args.home.as_deref());
     how.export.imgsz = args.imgsz.map(|size| size.0);
@@ -111,7 +111,7 @@ impl Work<'_> {
     fn end_if_asked(&self) {
         if self.interrupt.asked() {
             self.bar.finish_and_clear();
-            eprintln!("interrupted; nothing was written");
+            say!("interrupted; nothing was written");
             std::process::exit(i32::from(u8::from(ExitCode::Interrupted)));
         }
     }

@@ -1,6 +1,6 @@
 //! `prony report`: renders a run again from its record.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
@@ -8,6 +8,7 @@ use prony_types::{ExitCode, RunRecord};
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::command::terminal_width;
+use crate::output::print;
 use crate::run::{Redactor, pictures};
 
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
@@ -20,14 +21,14 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     for (name, bytes) in render(&record, &folder, args.format)? {
         let to_stdout = matches!(args.format, ReportFormat::Text | ReportFormat::Json);
         match &args.out {
-            Some(path) if path.as_os_str() == "-" => io::stdout().write_all(&bytes)?,
+            Some(path) if path.as_os_str() == "-" => print(&bytes)?,
             Some(path) => prony_store::write_atomic(path, &bytes)?,
-            None if to_stdout => io::stdout().write_all(&bytes)?,
+            None if to_stdout => print(&bytes)?,
             None => {
                 ensure!(!args.redact, "--redact would replace {name} of the run itself; say where to with --out");
                 let path = folder.join(&name);
                 prony_store::write_atomic(&path, &bytes)?;
-                println!("{}", path.display());
+                print(format!("{}\n", path.display()))?;
             }
         }
     }

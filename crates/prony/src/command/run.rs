@@ -44,7 +44,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         if !failed {
             return Err(error);
         }
-        eprintln!("error: {error:#}");
+        say!("error: {error:#}");
         Ok(ExitCode::CellFailed)
     })
 }
@@ -57,7 +57,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         multi_label: false,
     };
     let Opened { file: model, notes, .. } = open(&args.model, &Opening::in_home(args.home.as_deref()))?;
-    notes.iter().for_each(|note| eprintln!("{note}"));
+    notes.iter().for_each(|note| say!("{note}"));
     ensure!(
         model.engine.is_none(),
         "{} is an engine, which `prony run` does not take; use `prony bench` or `prony inspect`",

@@ -1,12 +1,12 @@
 //! `prony runtime`.
 
-use std::io::{self, Write as _};
 use std::time::Instant;
 
 use prony_types::ExitCode;
 use serde_json::json;
 
 use crate::args::{RuntimeArgs, RuntimeInstallArgs, RuntimeListArgs, RuntimeNameArgs, RuntimeVerb};
+use crate::output::print;
 use crate::run::Interrupt;
 use crate::runtime::{self, Installed, Order, Outcome, Request, RuntimeName, Shelf, State, Stopped, Turn, View};
 use crate::runtime::{home, megabytes};
@@ -32,7 +32,7 @@ fn install(shelf: &Shelf, args: &RuntimeInstallArgs) -> anyhow::Result<ExitCode>
             (installed, format!("installed in {:.1} s", begun.elapsed().as_secs_f64()))
         }
         Err(error) if error.is::<Stopped>() => {
-            eprintln!("interrupted; nothing was installed");
+            say!("interrupted; nothing was installed");
             return Ok(ExitCode::Interrupted);
         }
         // A file that was named and is no good is bad input; pip, network and disk are failures.
@@ -41,13 +41,14 @@ fn install(shelf: &Shelf, args: &RuntimeInstallArgs) -> anyhow::Result<ExitCode>
     };
     if !args.quiet {
         let size = megabytes(installed.bytes());
-        println!("{} {} {how} ({size} in {})", installed.name, installed.version, installed.folder.display());
+        let Installed { name, version, folder, .. } = &installed;
+        print(format!("{name} {version} {how} ({size} in {})\n", folder.display()))?;
     }
     Ok(ExitCode::Ok)
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    say!("error: {error:#}");
     ExitCode::CellFailed
 }
 
@@ -69,7 +70,8 @@ fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
         if let Err(error) = turn.remove(&installed.folder) {
             return Ok(failed(&error));
         }
-        println!("{} {} removed ({})", installed.name, installed.version, megabytes(installed.bytes()));
+        let (name, version, size) = (installed.name, &installed.version, megabytes(installed.bytes()));
+        print(format!("{name} {version} removed ({size})\n"))?;
     }
     Ok(ExitCode::Ok)
 }
@@ -77,11 +79,11 @@ fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
 fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
     let Some(installed) = shelf.find(&args.runtime) else { return Ok(not_installed(shelf, &args.runtime)) };
     match (installed.glance(), installed.main()) {
-        (State::Whole, Some(main)) => writeln!(io::stdout(), "{}", main.display())?,
+        (State::Whole, Some(main)) => print(format!("{}\n", main.display()))?,
         (state, _) => {
             let what = if let State::Damaged(what) = state { what } else { "it has no main file".to_owned() };
             let (name, version) = (installed.name, &installed.version);
-            eprintln!("error: {name} {version} is damaged: {what}; run `prony runtime install {name}@{version}`");
+            say!("error: {name} {version} is damaged: {what}; run `prony runtime install {name}@{version}`");
             return Ok(ExitCode::CellFailed);
         }
     }
@@ -90,7 +92,7 @@ fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
 
 fn not_installed(shelf: &Shelf, request: &Request) -> ExitCode {
     let folder = shelf.folder.display();
-    eprintln!("error: {request} is not installed in {folder}; run `prony runtime install {request}`");
+    say!("error: {request} is not installed in {folder}; run `prony runtime install {request}`");
     ExitCode::CellFailed
 }
 
@@ -109,7 +111,7 @@ fn list(shelf: &Shelf, args: &RuntimeListArgs) -> anyhow::Result<ExitCode> {
         found.into_iter().map(|(name, versions)| (name, versions.into_iter().map(examine).collect())).collect();
     bar.finish_and_clear();
     let text = if args.json { as_json(shelf, &examined)? } else { as_text(&examined) };
-    io::stdout().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(ExitCode::Ok)
 }
 

@@ -52,8 +52,8 @@ impl Progress {
     pub(crate) fn say(&self, text: &str) {
         match (&self.bars, self.loudness) {
             (_, Loudness::Quiet) => {}
-            (Some(bars), _) => bars.suspend(|| eprintln!("{text}")),
-            (None, _) => eprintln!("{text}"),
+            (Some(bars), _) => bars.suspend(|| say!("{text}")),
+            (None, _) => say!("{text}"),
         }
     }
 

@@ -25,7 +25,7 @@ impl View {
     /// A line that stays.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            say!("{text}");
         }
     }
 

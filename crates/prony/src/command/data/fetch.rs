@@ -1,12 +1,11 @@
 //! `prony data fetch`: files from a server, one after the other.
 
-use std::io::{self, Write as _};
-
 use anyhow::bail;
 use prony_types::ExitCode;
 
 use crate::args::FetchArgs;
 use crate::fetch::{Errand, Fetched, Url, fetch as fetch_one};
+use crate::output::{StdoutError, print};
 use crate::run::Interrupt;
 use crate::runtime::{View, megabytes};
 
@@ -38,13 +37,13 @@ pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
         };
         match fetch_one(&errand) {
             Ok(Fetched::Stopped { part, bytes }) => {
-                eprintln!("interrupted; {} of {} are kept, the same command goes on", megabytes(bytes), part.display());
+                say!("interrupted; {} of {} are kept, the same command goes on", megabytes(bytes), part.display());
                 return Ok(ExitCode::Interrupted);
             }
-            Ok(done) => say(args.quiet, &done)?,
+            Ok(done) => show(args.quiet, &done)?,
             // The others may still be had.
             Err(error) if urls.len() > 1 => {
-                eprintln!("error: {error:#}");
+                say!("error: {error:#}");
                 failed += 1;
             }
             Err(error) => last = Some(error),
@@ -58,13 +57,13 @@ pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn say(quiet: bool, done: &Fetched) -> io::Result<()> {
+fn show(quiet: bool, done: &Fetched) -> Result<(), StdoutError> {
     match done {
         _ if quiet => Ok(()),
         Fetched::Whole { path, bytes, sha256 } => {
-            writeln!(io::stdout(), "{}: {}, sha256 {sha256}", path.display(), megabytes(*bytes))
+            print(format!("{}: {}, sha256 {sha256}\n", path.display(), megabytes(*bytes)))
         }
-        Fetched::There { path } => writeln!(io::stdout(), "{}: was there already", path.display()),
+        Fetched::There { path } => print(format!("{}: was there already\n", path.display())),
         Fetched::Stopped { .. } => Ok(()),
     }
 }

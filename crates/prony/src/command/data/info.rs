@@ -1,12 +1,11 @@
 //! `prony data info`: what a data set holds.
 
-use std::io::{self, Write as _};
-
 use prony_source::dataset::summary::{self, Summary};
 use prony_types::ExitCode;
 use serde_json::json;
 
 use crate::args::InfoArgs;
+use crate::output::print;
 use crate::run::Interrupt;
 
 /// Categories that are listed; a machine gets all of them.
@@ -28,21 +27,20 @@ pub(super) fn info(args: &InfoArgs) -> anyhow::Result<ExitCode> {
         let found = summary::check(&data, &progress);
         bar.finish_and_clear();
         if interrupt.asked() {
-            eprintln!("interrupted; not every image was looked at");
+            say!("interrupted; not every image was looked at");
             return Ok(ExitCode::Interrupted);
         }
         broken = Some(found);
     }
-    let mut out = io::stdout().lock();
     if args.json {
         let mut value = serde_json::to_value(&summary)?;
         value["schema"] = json!("prony.data/1");
         if let Some(broken) = &broken {
             value["broken"] = json!(broken);
         }
-        writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
+        print(serde_json::to_string_pretty(&value)? + "\n")?;
     } else {
-        out.write_all(text(&summary, broken.as_deref()).as_bytes())?;
+        print(text(&summary, broken.as_deref()))?;
     }
     Ok(if broken.is_some_and(|broken| !broken.is_empty()) { ExitCode::CellFailed } else { ExitCode::Ok })
 }

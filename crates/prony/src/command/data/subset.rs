@@ -1,12 +1,11 @@
 //! `prony data subset`: a slice as a data set of its own.
 
-use std::io::{self, Write as _};
-
 use prony_source::dataset::subset::{self, SubsetSpec, Transfer};
 use prony_types::ExitCode;
 use serde_json::json;
 
 use crate::args::SubsetArgs;
+use crate::output::print;
 use crate::run::Interrupt;
 use crate::runtime::megabytes;
 
@@ -27,7 +26,7 @@ pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
     let outcome = subset::write(&data, &spec, &progress);
     bar.finish_and_clear();
     if interrupt.asked() {
-        eprintln!("interrupted; {} is not finished, the same command makes it anew", args.out.display());
+        say!("interrupted; {} is not finished, the same command makes it anew", args.out.display());
         return Ok(ExitCode::Interrupted);
     }
     let summary = outcome?;
@@ -44,22 +43,21 @@ pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
             "problem_count": summary.problems.count(),
             "problems": summary.problems.named().collect::<Vec<_>>(),
         });
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&value)?)?;
+        print(serde_json::to_string_pretty(&value)? + "\n")?;
         return Ok(ExitCode::Ok);
     }
     if !args.quiet {
-        eprint!("{}", super::problem_lines(summary.problems.kinds()));
+        super::problem_lines(summary.problems.kinds()).lines().for_each(|line| say!("{line}"));
         let scaled = if summary.scaled > 0 { format!(", {} scaled down", summary.scaled) } else { String::new() };
-        writeln!(
-            io::stdout(),
-            "{}: {} images with {} objects ({}{scaled}), of {}\nsha256 {}",
+        print(format!(
+            "{}: {} images with {} objects ({}{scaled}), of {}\nsha256 {}\n",
             args.out.display(),
             summary.images,
             summary.objects,
             megabytes(summary.image_bytes),
             data.name,
             summary.sha256,
-        )?;
+        ))?;
     }
     Ok(ExitCode::Ok)
 }
