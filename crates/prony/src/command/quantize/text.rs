@@ -63,8 +63,8 @@ impl Outcome<'_> {
         );
         reasons(report, &mut text);
         noisiest(report, &mut text);
-        for skipped in &report.skipped {
-            let _ = writeln!(text, "warning: calibration skipped {skipped}");
+        for warning in report.warnings() {
+            let _ = writeln!(text, "warning: {warning}");
         }
         if let Some(found) = &self.gate {
             let _ = writeln!(text, "{found}");
