@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    output::set_quiet(cli.quiet);
     mend_machine();
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
 fn mend_machine() {
     for folder in system::state_folders() {
         let said = system::undo_leftovers(&folder, &system::Places::here());
-        said.into_iter().flatten().for_each(|line| say!("{line}"));
+        said.into_iter().flatten().for_each(|line| note!("{line}"));
     }
 }
 

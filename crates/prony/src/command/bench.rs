@@ -4,7 +4,7 @@ mod resume;
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -24,7 +24,7 @@ use crate::options::BenchOptions;
 use crate::output::{StdoutError, print};
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
+    Beginning, Ending, Files, Interrupt, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
     refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
@@ -53,7 +53,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let lock = match args.dry_run {
         true => None,
-        false => match wait_for_machine(&interrupt, args.output.quiet)? {
+        false => match wait_for_machine(&interrupt)? {
             None => return Ok(ExitCode::Interrupted),
             lock => lock,
         },
@@ -79,7 +79,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let kept: Vec<&str> =
         kept.filter(|cell| cell.status == CellStatus::Completed).map(|cell| cell.id.as_str()).collect();
     if args.dry_run {
-        return dry_run(&resolved, &kept, args.output.json);
+        return dry_run(&resolved, &kept, args.print.json);
     }
     let baseline = resolved.plan.gates.baseline.as_deref().map(prony_store::read_record_at).transpose()?;
     let folder = match &earlier {
@@ -89,9 +89,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref()));
     let (id, log) = (folder.id(), folder.file("run.log"));
     let files = Files::new(folder, redactor.clone())?;
-    start_log(&log, args.output.verbose, redactor)?;
-    let loudness = if args.output.quiet { Loudness::Quiet } else { Loudness::Normal };
-    greet(&resolved, kept.len(), files.path(), loudness);
+    start_log(&log, args.verbose, redactor)?;
+    greet(&resolved, kept.len(), files.path());
     let info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
         None => run_info(id, std::env::args().collect())?,
@@ -101,7 +100,6 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         plan: resolved.plan,
         fates: resolved.fates,
         earlier: earlier.map(|(_, record)| record),
-        loudness,
         environment,
         reference_cache,
         artifact_cache,
@@ -126,12 +124,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// One run at a time on a machine; `None` when the user gave up waiting.
-pub(super) fn wait_for_machine(interrupt: &Interrupt, quiet: bool) -> anyhow::Result<Option<MachineLock>> {
-    let waiting = || {
-        if !quiet {
-            say!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
-        }
-    };
+pub(super) fn wait_for_machine(interrupt: &Interrupt) -> anyhow::Result<Option<MachineLock>> {
+    let waiting = || note!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
     MachineLock::acquire(interrupt, waiting).context("cannot take the machine's measuring lock")
 }
 
@@ -174,10 +168,7 @@ impl io::Write for LogFile {
 }
 
 /// The first line, before anything slow.
-fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
-    if loudness == Loudness::Quiet {
-        return;
-    }
+fn greet(resolved: &Resolved, kept: usize, folder: &Path) {
     let count = resolved.plan.cells.len();
     let cells = if count == 1 { "cell" } else { "cells" };
     let left = count.saturating_sub(resolved.fates.len() + kept) as f64;
@@ -191,18 +182,18 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
         .filter(|_| resolved.plan.timed)
         .map(|s| format!(", about {}{beside}", short_time(s * left)))
         .unwrap_or_default();
-    say!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
-    resolved.notes.iter().for_each(|note| say!("  {note}"));
+    note!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
+    resolved.notes.iter().for_each(|note| note!("  {note}"));
 }
 
 /// The table on stdout, or the record with `--json`.
 fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) -> Result<(), StdoutError> {
-    let text = if args.output.json {
+    let text = if args.print.json {
         serde_json::to_string_pretty(record).unwrap_or_default() + "\n"
     } else {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let table = prony_report::terminal(record, terminal_width(), colour);
-        let details = match args.output.verbose {
+        let details = match args.verbose {
             true => prony_report::rooflines(record, terminal_width(), colour),
             false => String::new(),
         };

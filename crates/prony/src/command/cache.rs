@@ -6,23 +6,24 @@ use serde_json::json;
 
 use crate::args::{CacheArgs, CacheVerb, PruneArgs};
 use crate::command::with_sign_of_life;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::run::artifacts;
 use crate::runtime::{home, megabytes};
 
 pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
     let cache = Cache::at(artifacts(&home::folder(args.home.as_deref())?.join("cache")));
     match &args.verb {
-        CacheVerb::List => list(&cache, args.json),
-        CacheVerb::Prune(rule) => prune(&cache, rule, args.json),
-        CacheVerb::Verify => verify(&cache, args.json),
+        CacheVerb::List(print) => list(&cache, print.json),
+        CacheVerb::Prune(rule) => prune(&cache, rule),
+        CacheVerb::Verify(print) => verify(&cache, print.json),
     }
 }
 
 fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     let entries = cache.list();
     if json {
-        return print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries }));
+        print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries }))?;
+        return Ok(ExitCode::Ok);
     }
     let mut text = String::new();
     for entry in &entries {
@@ -52,12 +53,13 @@ fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-fn prune(cache: &Cache, args: &PruneArgs, json: bool) -> anyhow::Result<ExitCode> {
+fn prune(cache: &Cache, args: &PruneArgs) -> anyhow::Result<ExitCode> {
     let rule =
         Rule { unused_for: args.older_than.map(|age| age.0), fit_bytes: args.to.map(|size| size.0), all: args.all };
     let pruned = cache.prune(rule);
-    if json {
-        return print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "pruned": pruned }));
+    if args.print.json {
+        print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "pruned": pruned }))?;
+        return Ok(ExitCode::Ok);
     }
     let Pruned { removed, freed_bytes, in_use } = &pruned;
     let mut text: String = removed.iter().map(line).collect();
@@ -66,11 +68,6 @@ fn prune(cache: &Cache, args: &PruneArgs, json: bool) -> anyhow::Result<ExitCode
         text += &format!("; {} in use and kept", in_use.len());
     }
     print(text + "\n")?;
-    Ok(ExitCode::Ok)
-}
-
-fn print_json(value: &serde_json::Value) -> anyhow::Result<ExitCode> {
-    print(serde_json::to_string_pretty(value)? + "\n")?;
     Ok(ExitCode::Ok)
 }
 

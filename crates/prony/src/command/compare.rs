@@ -55,7 +55,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         rows,
         gates,
     };
-    let text = match args.json {
+    let text = match args.print.json {
         true => serde_json::to_string_pretty(&comparison)? + "\n",
         false => {
             let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();

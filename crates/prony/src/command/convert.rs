@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::target::Target;
 use crate::args::ConvertArgs;
-use crate::command::with_sign_of_life;
+use crate::command::with_making_progress;
 use crate::model::{Located, Opening, locate, open};
 use crate::output::print;
 use crate::runtime::megabytes;
@@ -24,16 +24,16 @@ const SHOWN: usize = 8;
 pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let spec = spec(args)?;
     let Located { source, note } = locate(&args.model)?;
-    note.iter().for_each(|note| say!("{note}"));
+    note.iter().for_each(|note| note!("{note}"));
     let target = Target::find(args.output.as_deref(), &source, &format!("-{}", spec.precision), args.force)?;
-    let (made, model) = with_sign_of_life("converting", || -> anyhow::Result<(Converted, ModelFile)> {
+    let (made, model) = with_making_progress("converting", || -> anyhow::Result<(Converted, ModelFile)> {
         let model = open(&args.model, &Opening::in_home(None))?.file;
         let made = to_half(&model, &spec).with_context(|| args.model.clone())?;
         Ok((made, model))
     })?;
     let sidecar = sidecar(args, &spec, &model, &made);
     target.write(&made.bytes, &sidecar)?;
-    let told = match args.json {
+    let told = match args.print.json {
         true => {
             let mut told = sidecar;
             told["output"] = json!(target.file);

@@ -73,8 +73,8 @@ fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
     );
     let data = args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")?;
     let outcome = with_sign_of_life("scoring", || score_file(args, detections, data))?;
-    let text = if args.output.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
-    if !args.output.json {
+    let text = if args.print.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
+    if !args.print.json {
         outcome.problems.iter().take(TOLD).for_each(|problem| say!("warning: {problem}"));
         let more = outcome.problem_count.saturating_sub(TOLD.min(outcome.problems.len()) as u64);
         if more > 0 {

@@ -71,14 +71,14 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
             file.forget_bytes_on_disk();
             let interrupt = Interrupt::listen()?;
             // Its layers are timed: not beside a timed cell, and no cell beside it.
-            let Some(_lock) = wait_for_machine(&interrupt, false)? else { return Ok(ExitCode::Interrupted) };
+            let Some(_lock) = wait_for_machine(&interrupt)? else { return Ok(ExitCode::Interrupted) };
             let opened = with_sign_of_life("opening the engine", || open(args, source, &file.sha256, &interrupt))?;
             let Some(opened) = opened else { return Ok(ExitCode::Interrupted) };
             let opened = Some(opened);
             Findings { name: &args.model, file: *file, bytes, opened, graph: None, runners: None, layers: false }
         }
     };
-    let text = match args.json {
+    let text = match args.print.json {
         true => serde_json::to_string_pretty(&findings.json())? + "\n",
         false => findings.text(),
     };
@@ -97,10 +97,15 @@ fn of_checkpoint(args: &InspectArgs, path: &Path) -> anyhow::Result<String> {
             None
         }
     };
-    if args.json {
+    if args.print.json {
         let mut all = described.json();
         match &graph {
-            Some(Ok(findings)) => all["onnx"] = findings.json(),
+            Some(Ok(findings)) => {
+                // The network's own, so that they are those of its ONNX file.
+                all["parameters"] = json!(findings.file.info.parameters);
+                all["flops"] = json!(findings.graph.as_ref().map(|graph| graph.anatomy.cost.flops()));
+                all["onnx"] = findings.json();
+            }
             Some(Err(reason)) => all["not_exported"] = json!(format!("{reason:#}")),
             None => {}
         }

@@ -5,7 +5,7 @@ use prony_types::ExitCode;
 use serde_json::json;
 
 use crate::args::InfoArgs;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::run::Interrupt;
 
 /// Categories that are listed; a machine gets all of them.
@@ -19,7 +19,7 @@ pub(super) fn info(args: &InfoArgs) -> anyhow::Result<ExitCode> {
     let mut broken = None;
     if args.check {
         let interrupt = Interrupt::listen()?;
-        let bar = super::bar(false, data.images.len() as u64, "images")?;
+        let bar = super::bar(data.images.len() as u64, "images")?;
         let progress = |done: u64| {
             bar.set_position(done);
             !interrupt.asked()
@@ -32,13 +32,13 @@ pub(super) fn info(args: &InfoArgs) -> anyhow::Result<ExitCode> {
         }
         broken = Some(found);
     }
-    if args.json {
+    if args.print.json {
         let mut value = serde_json::to_value(&summary)?;
         value["schema"] = json!("prony.data/1");
         if let Some(broken) = &broken {
             value["broken"] = json!(broken);
         }
-        print(serde_json::to_string_pretty(&value)? + "\n")?;
+        print_json(&value)?;
     } else {
         print(text(&summary, broken.as_deref()))?;
     }

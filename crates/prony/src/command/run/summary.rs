@@ -101,7 +101,7 @@ impl Summary<'_> {
         let text = if json { serde_json::to_string_pretty(self)? + "\n" } else { self.text() };
         print(text)?;
         if !json {
-            self.notes.iter().for_each(|note| say!("note: {note}"));
+            self.notes.iter().for_each(|note| note!("note: {note}"));
         }
         Ok(())
     }
