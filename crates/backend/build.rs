@@ -1,4 +1,5 @@
 //! Passes the version of the embedded engine on, so that records name what really ran.
+#![expect(clippy::disallowed_macros, reason = "what cargo reads")]
 
 use std::path::Path;
 use std::{env, fs};

@@ -1,4 +1,5 @@
 //! Puts the commit into `--version`.
+#![expect(clippy::disallowed_macros, reason = "what cargo reads")]
 
 use std::path::Path;
 use std::process::Command;

@@ -5,6 +5,7 @@
 //! builds and reads it.
 //!
 //! usage: ort_overhead LIBRARY MODEL.onnx THREADS ROUNDS CALLS
+#![expect(clippy::disallowed_macros, reason = "a tool for developers, whose output nobody cuts short")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should say where it stopped")]
 
 use std::env;

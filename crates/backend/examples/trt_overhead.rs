@@ -4,6 +4,7 @@
 //! builds the loop (`bench/tensorrt_loop.cpp`) and reads the lines: mode, side, nanoseconds of each call.
 //!
 //! usage: trt_overhead LIBNVINFER LOOP.so ENGINE ROUNDS CALLS
+#![expect(clippy::disallowed_macros, reason = "a tool for developers, whose output nobody cuts short")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should say where it stopped")]
 #![expect(unsafe_code, reason = "calls of the C++ loop")]
 

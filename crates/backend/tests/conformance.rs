@@ -1,4 +1,5 @@
 //! Every backend that is there passes every check.
+#![expect(clippy::disallowed_macros, reason = "tests")]
 
 mod runtimes;
 

@@ -1,5 +1,6 @@
 //! The built-in detectors are real detectors: through the embedded engine, our letterbox, decoding and NMS, on scenes
 //! they were not trained on, they score what we say.
+#![expect(clippy::disallowed_macros, reason = "tests")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use prony_backend::{SessionSpec, SlotInput, backend};

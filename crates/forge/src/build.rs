@@ -100,20 +100,20 @@ fn ranges(
     let CalibrationOrder { method, feed, cache, float } = calibration;
     let (inputs, batch) = (feed.inputs().to_vec(), feed.batch() as i32);
     let known = read_ranges(&cache);
-    let all = match known {
-        Some(ranges) => {
-            notes.push("int8 ranges from the calibration cache".to_owned());
-            ranges
+    let (used, all) = match known {
+        Some((used, ranges)) => {
+            notes.push(format!("int8 ranges from the calibration cache, found on {} frames", used.frames));
+            (used, ranges)
         }
         None => {
-            let told = learn(order, method, feed, tools)?;
-            notes.extend(told.skipped.iter().map(|skipped| format!("calibration skipped {skipped}")));
-            notes.push(format!("int8 ranges from {} batches", told.batches));
-            let ranges = told.ranges.unwrap_or_default();
-            keep_ranges(&cache, &ranges);
-            ranges
+            let Told { used, ranges, .. } = learn(order, method, feed, tools)?;
+            notes.push(format!("int8 ranges from {} frames", used.frames));
+            let ranges = ranges.unwrap_or_default();
+            keep_ranges(&cache, &used, &ranges);
+            (used, ranges)
         }
     };
+    notes.extend(order.spec.calibration.iter().flat_map(|data| used.notes(data.frames)));
     let (ranges, gone) = without(&all, &float);
     if gone > 0 {
         notes.push(format!("int8 up to the last layers; {gone} tensors from there to the outputs stay in float"));

@@ -13,6 +13,7 @@ use prony_model::sha256_hex;
 use prony_nvinfer::Calibration;
 use prony_source::{folder, scenes};
 use prony_types::{CalibrationSpec, Pixels, SceneKind, SourceSpec};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use self::feed::Feed;
@@ -65,12 +66,28 @@ pub(crate) fn data_sha256(spec: &CalibrationSpec, kind: SceneKind) -> Result<Str
 pub(crate) struct Told {
     /// Why there were no more batches, where that was not the end of them.
     pub(crate) problem: Option<String>,
-    /// Batches that were used.
-    pub(crate) batches: u32,
+    /// What of the data was used.
+    pub(crate) used: Used,
     /// What was learnt.
     pub(crate) ranges: Option<Vec<u8>>,
+}
+
+/// What of the calibration data was used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Used {
+    /// Different frames. One that comes again to fill up a batch counts once.
+    pub(crate) frames: u32,
     /// Images that could not be read.
     pub(crate) skipped: Vec<String>,
+}
+
+impl Used {
+    /// What should be known where that is less than was asked for.
+    pub(crate) fn notes(&self, requested: u32) -> Vec<String> {
+        let skipped = self.skipped.iter().map(|skipped| format!("calibration skipped {skipped}"));
+        let few = format!("only {} of the {requested} requested calibration frames were available", self.frames);
+        skipped.chain((self.frames < requested).then_some(few)).collect()
+    }
 }
 
 /// Ranges that a builder is given to learn, from batches.
@@ -106,13 +123,10 @@ impl Calibration for Learn {
 
     fn next_batch(&mut self, names: &[&str], addresses: &mut [*mut c_void]) -> bool {
         let outcome = self.next(names, addresses);
-        let skipped = self.feed.take_skipped();
+        let used = self.feed.used().clone();
         self.told(|told| {
-            told.skipped.extend(skipped);
-            match &outcome {
-                Ok(more) => told.batches += u32::from(*more),
-                Err(reason) => told.problem = Some(reason.clone()),
-            }
+            told.used = used;
+            told.problem = outcome.as_ref().err().cloned().or(told.problem.take());
         });
         outcome.unwrap_or(false)
     }
@@ -150,16 +164,23 @@ impl Calibration for Known {
     fn write_cache(&mut self, _ranges: &[u8]) {}
 }
 
-/// Ranges of an earlier calibration, which stand behind their own hash; `None` where they are not what was written.
-pub(crate) fn read_ranges(cache: &Path) -> Option<Vec<u8>> {
+/// Ranges of an earlier calibration and what they were found on, behind their own hash; `None` where they are not what was
+/// written.
+pub(crate) fn read_ranges(cache: &Path) -> Option<(Used, Vec<u8>)> {
     let file = fs::read(cache).ok()?;
-    let (hash, ranges) = (file.get(..64)?, file.get(65..)?);
-    (sha256_hex(ranges).as_bytes() == hash).then(|| ranges.to_vec())
+    let (hash, content) = (file.get(..64)?, file.get(65..)?);
+    if sha256_hex(content).as_bytes() != hash {
+        return None;
+    }
+    let end = content.iter().position(|&byte| byte == b'\n')?;
+    Some((serde_json::from_slice(&content[..end]).ok()?, content[end + 1..].to_vec()))
 }
 
-/// Keeps ranges for the next build on the same model and data.
-pub(crate) fn keep_ranges(cache: &Path, ranges: &[u8]) {
-    let file = [sha256_hex(ranges).as_bytes(), b"\n", ranges].concat();
+/// Keeps ranges for the next time that the same model and data are asked for.
+pub(crate) fn keep_ranges(cache: &Path, used: &Used, ranges: &[u8]) {
+    let used = serde_json::to_vec(used).unwrap_or_default();
+    let content = [&used, &b"\n"[..], ranges].concat();
+    let file = [sha256_hex(&content).as_bytes(), b"\n", &content].concat();
     if let Err(error) = write_atomic(cache, &file) {
         tracing::warn!("the calibration cache {} was not written: {error}", cache.display());
     }

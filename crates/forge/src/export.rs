@@ -16,10 +16,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use prony_backend::ModelFile;
-use prony_model::onnx::TensorProto;
+use prony_model::Anatomy;
 use prony_model::pt::Checkpoint;
+use prony_model::shape::Sizes;
 use prony_types::{HalfSpec, Precision};
 use prost::Message as _;
+use prost::bytes::Bytes;
 use serde::Serialize;
 
 use self::graph::{Graph, Value};
@@ -86,9 +88,9 @@ pub struct Exported {
     pub end2end: bool,
     /// How many nodes.
     pub nodes: usize,
-    /// Weights, after folding.
+    /// Weights of the graph, counted as `prony inspect` counts those of its file.
     pub parameters: u64,
-    /// Operations a call, multiplications and additions apart.
+    /// Operations per image, counted the same way: a multiply-add is two.
     pub flops: u64,
     /// What the user should know.
     pub notes: Vec<String>,
@@ -140,8 +142,8 @@ pub fn export(checkpoint: &Checkpoint, options: &ExportOptions) -> Result<Export
         names,
         end2end: decoded.end2end,
         nodes: graph.nodes.len(),
-        parameters: graph.weights.iter().filter(|w| !w.name.starts_with('/')).map(elements).sum(),
-        flops: graph.flops / u64::from(options.batch),
+        parameters: 0,
+        flops: 0,
         notes,
     };
     let facts = metadata::facts(checkpoint, options, &made, channels);
@@ -153,11 +155,18 @@ pub fn export(checkpoint: &Checkpoint, options: &ExportOptions) -> Result<Export
             "boxes come out in 16 bits too: to a quarter of a pixel from 256 on, to a half from 512 on".to_owned(),
         );
     }
+    (made.parameters, made.flops) = counts(&made, options.batch)?;
     Ok(made)
 }
 
-fn elements(tensor: &TensorProto) -> u64 {
-    tensor.count().unwrap_or_default() as u64
+/// Parameters, and operations per image, of the file that was made.
+fn counts(made: &Exported, batch: u32) -> Result<(u64, u64), ForgeError> {
+    let unreadable = |reason: String| ForgeError::Build(format!("the graph that was made cannot be read: {reason}"));
+    let bytes = Bytes::from(made.bytes.clone());
+    let sizes = Sizes { batch: u64::from(batch), imgsz: Some(made.imgsz.map(u64::from)) };
+    let cost = Anatomy::of(&bytes, &sizes).map_err(unreadable)?.cost;
+    let file = ModelFile::from_bytes("the graph", bytes).map_err(|error| unreadable(error.to_string()))?;
+    Ok((file.info.parameters, cost.flops() / u64::from(batch)))
 }
 
 /// The file in 16-bit floats, inputs and outputs too.

@@ -19,7 +19,7 @@ use std::path::Path;
 use prony_backend::precision_of;
 use prony_model::onnx::ModelProto;
 use prony_model::{ModelFile, decoding_tail};
-use prony_types::{BuildProgress, ModelSource, Precision, QuantiseSpec, RuntimeSpec};
+use prony_types::{BuildProgress, ModelSource, Precision, QuantiseFor, QuantiseSpec, RuntimeSpec};
 use prost::Message as _;
 
 use self::collect::{Collected, Subject, Told, collect};
@@ -103,7 +103,7 @@ fn written(examined: Examined<'_>, told: &mut Told<'_>) -> Result<Quantised, For
     let ranges = ranges(&placement, &collected.histograms, spec);
     let scales: BTreeMap<String, f32> = ranges.iter().map(|(name, range)| (name.clone(), range.scale)).collect();
     let plan = Plan { placement: &placement, scales: &scales, per_channel: spec.per_channel, target: spec.target };
-    let facts = [(FACT, report::fact(spec, &collected.data_sha256))];
+    let facts = [(FACT, report::fact(spec, &collected))];
     let (quantised, weights) = write(file, known, &plan, &facts)?;
     let bytes = quantised.encode_to_vec();
     let rewritten = ModelFile::from_bytes("the quantised model", bytes.clone().into())
@@ -134,15 +134,19 @@ fn decode(model: &ModelFile) -> Result<ModelProto, ForgeError> {
     Ok(file)
 }
 
-/// Magnitudes of every tensor that may be in bytes, whatever is excluded: one run does for all choices of layers.
+/// Magnitudes of every tensor that may be in bytes, whatever is excluded and whatever the target: one run does for all
+/// choices of layers and for all targets of a model.
 fn measure(
     subject: Subject<'_>,
     known: &Known<'_>,
     spec: &QuantiseSpec,
     told: &mut Told<'_>,
 ) -> Result<Collected, ForgeError> {
-    let all = place(known, &[], spec.target)?;
-    collect(subject, &all.tensors.measured, told)
+    let mut measured = place(known, &[], spec.target)?.tensors.measured;
+    // A target for which nothing can be quantised has nothing to add.
+    let others = QuantiseFor::ALL.iter().filter_map(|&target| place(known, &[], target).ok());
+    measured.extend(others.flat_map(|placement| placement.tensors.measured));
+    collect(subject, &measured, told)
 }
 
 /// The range of a tensor.

@@ -20,7 +20,7 @@ use crate::sidecar::{GRAPH_SCHEMA, GraphRecipe, GraphSidecar, Making};
 use crate::weights::weights;
 
 /// The state of the code that makes graphs. Raised whenever it makes another file from the same one.
-const REVISION: u32 = 1;
+const REVISION: u32 = 2;
 
 /// What a graph is made of, and what is to be known of it.
 struct Graph {
@@ -138,7 +138,10 @@ fn quantise_notes(report: &QuantiseReport) -> Vec<String> {
     let (layers, all) = (report.layers.len(), report.layers.len() + report.float.len());
     let (method, frames) = (report.method, report.frames);
     let mut notes = vec![format!("{layers} of {all} layers in int8, ranges by {method} over {frames} frames")];
-    notes.extend(report.skipped.iter().map(|reason| format!("calibration skipped {reason}")));
+    if report.ranges_from_cache {
+        notes.push("ranges reused from an earlier pass over the same calibration frames".to_owned());
+    }
+    notes.extend(report.warnings());
     notes
 }
 

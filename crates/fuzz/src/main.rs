@@ -1,4 +1,5 @@
 //! `prony-fuzz`: one reader for a while, on any machine. Several run beside each other as processes of their own.
+#![expect(clippy::disallowed_macros, reason = "a tool for developers, whose output nobody cuts short")]
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

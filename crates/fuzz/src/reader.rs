@@ -115,7 +115,7 @@ fn checkpoint(input: &[u8], traces: &mut Traces) {
     };
     traces.at("refusal", checkpoint.refusal().unwrap_or_default());
     traces.count("tensors", checkpoint.tensors());
-    traces.count("parameters", checkpoint.parameters().values().sum());
+    traces.count("stored elements", checkpoint.stored_elements().values().sum());
     traces.count("modules", checkpoint.modules().len());
     traces.count("names", checkpoint.names.len());
     traces.count("strides", checkpoint.strides.len());

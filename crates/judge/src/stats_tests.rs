@@ -1,4 +1,5 @@
 //! Quantiles against numpy, ranks against scipy, and the law that the interval keeps its promise.
+#![expect(clippy::disallowed_macros, reason = "tests")]
 
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! What an ONNX file says about itself.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use prony_types::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorInfo};
 use prost::Message as _;
@@ -8,6 +8,7 @@ use prost::bytes::Bytes;
 
 use crate::literal::{self, Literal};
 use crate::onnx::{GraphProto, ModelProto, StringEntry, ValueInfo, dimension, dtype};
+use crate::parameters;
 use crate::quantisation::quantised;
 
 /// Reads the facts of a file, or says why it is no ONNX model.
@@ -27,7 +28,7 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
     let opset = model.opset_import.iter().find(|set| set.domain.is_empty() || set.domain == "ai.onnx");
     let mut operators = BTreeSet::new();
     collect_operators(graph, &mut operators, 0);
-    let (parameters, weights) = count_weights(graph);
+    let (parameters, weights) = parameters::count(graph);
     Ok(ModelInfo {
         format: ModelFormat::Onnx,
         inputs,
@@ -94,28 +95,6 @@ fn collect_operators(graph: &GraphProto, into: &mut BTreeSet<String>, depth: u32
             }
         }
     }
-}
-
-/// Number of float weights, and the type that most of them are stored in.
-fn count_weights(graph: &GraphProto) -> (u64, Option<DType>) {
-    let mut by_type: HashMap<i32, u64> = HashMap::new();
-    for tensor in &graph.initializer {
-        let len = tensor.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
-        let count = by_type.entry(tensor.data_type).or_default();
-        // Shapes may claim anything: the sum of what they claim must not be less than a part of it.
-        *count = count.saturating_add(len.unwrap_or(0));
-    }
-    let is_weight = |n: i32| !matches!(dtype::from_number(n), DType::I64 | DType::I32 | DType::Bool | DType::Other);
-    let weights = by_type.into_iter().filter(|&(n, _)| is_weight(n));
-    let mut total = 0u64;
-    let mut most = (0, None);
-    for (n, count) in weights {
-        total = total.saturating_add(count);
-        if count > most.0 {
-            most = (count, Some(dtype::from_number(n)));
-        }
-    }
-    (total, most.1)
 }
 
 fn metadata(props: &[StringEntry]) -> Metadata {

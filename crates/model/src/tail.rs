@@ -18,7 +18,7 @@ pub fn decoding_tail(onnx: &Bytes) -> BTreeSet<String> {
     graph.map(|graph| tail(&graph)).unwrap_or_default()
 }
 
-fn tail(graph: &GraphProto) -> BTreeSet<String> {
+pub(crate) fn tail(graph: &GraphProto) -> BTreeSet<String> {
     let mut weights: HashMap<&str, &[i64]> =
         graph.initializer.iter().map(|tensor| (tensor.name.as_str(), tensor.dims.as_slice())).collect();
     for node in graph.node.iter().filter(|node| node.op_type == "Constant") {

@@ -40,6 +40,10 @@ Exit codes: 0 all well; 1 a cell failed; 2 wrong usage or bad input; 3 a gate or
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
+
+    /// No progress and no notes: only the result, warnings and errors
+    #[arg(long, short, global = true, help_heading = "Output")]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -110,23 +114,19 @@ pub(crate) struct BenchArgs {
     pub(crate) dry_run: bool,
 
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
-}
-
-/// How a run is told.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct OutputArgs {
-    /// Print JSON on stdout instead of a table
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
-
-    /// No progress, only the result
-    #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
+    pub(crate) print: PrintArgs,
 
     /// Say more about what is going on
-    #[arg(long, short, help_heading = "Output")]
+    #[arg(long, short, help_heading = "Output", conflicts_with = "quiet")]
     pub(crate) verbose: bool,
+}
+
+/// How a result is printed: part of every command that has one.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct PrintArgs {
+    /// Print the result as one JSON document on stdout
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -188,9 +188,8 @@ pub(crate) struct RunArgs {
     #[arg(long, short, value_name = "[NAME=]FILE", help_heading = "Output")]
     pub(crate) output: Vec<String>,
 
-    /// Print a summary as JSON on stdout
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 
     /// Lowest confidence that is kept [default: 0.25]
     #[arg(long, value_name = "X", help_heading = "Boxes")]
@@ -228,15 +227,17 @@ pub(crate) enum ReportFormat {
 pub(crate) struct ReportArgs {
     /// A run folder, or a report.json
     pub(crate) run: PathBuf,
-    /// What to render
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: ReportFormat,
+    /// What to render [default: text, or json with --json]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ReportFormat>,
     /// Where to; `-` is stdout. Default: the run folder, stdout for text and json
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Leave host name and paths out
     #[arg(long)]
     pub(crate) redact: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
@@ -274,9 +275,8 @@ pub(crate) enum RuntimeVerb {
 #[command(after_help = "Example:
   prony runtime list --json")]
 pub(crate) struct RuntimeListArgs {
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
@@ -293,9 +293,8 @@ pub(crate) struct RuntimeInstallArgs {
     /// Take this wheel instead of asking pip
     #[arg(long, value_name = "FILE.whl")]
     pub(crate) from: Option<PathBuf>,
-    /// No progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
@@ -306,6 +305,8 @@ pub(crate) struct RuntimeNameArgs {
     /// onnxruntime, onnxruntime-gpu, openvino or ffmpeg
     #[arg(value_name = "NAME[@VERSION]")]
     pub(crate) runtime: Request,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
@@ -328,9 +329,8 @@ missing; that is no failure. Exit codes: 0 all well; 2 wrong usage, or no model.
 pub(crate) struct InspectArgs {
     /// A model file (.onnx, .pt, .engine, .plan), or builtin-rgb, builtin-thermal
     pub(crate) model: String,
-    /// Print JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
     /// List every node of a graph, the most arithmetic first
     #[arg(long)]
     pub(crate) layers: bool,
@@ -369,9 +369,8 @@ pub(crate) struct InspectArgs {
 The preflight says PASS, WARN or FAIL and gives a command where one helps. Doctor reports and
 does not gate: it exits with 0 whatever it finds, also where nothing is installed.")]
 pub(crate) struct DoctorArgs {
-    /// Print JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
     /// Write to this file instead; `-` is stdout
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

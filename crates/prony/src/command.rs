@@ -18,10 +18,9 @@ mod run;
 mod runtime;
 mod target;
 
-use std::io::{self, IsTerminal as _};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use prony_types::ExitCode;
@@ -42,6 +41,7 @@ pub(crate) use self::quantize::quantize;
 pub(crate) use self::report::report;
 pub(crate) use self::run::{Shape, run};
 pub(crate) use self::runtime::runtime;
+use crate::output::is_live;
 use crate::version::VERSION;
 
 /// One job for a parent process.
@@ -68,22 +68,42 @@ fn terminal_width() -> usize {
 
 /// Says on a terminal what is going on when it takes more than a second.
 fn with_sign_of_life<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
-    if !io::stderr().is_terminal() {
-        return work();
-    }
+    if is_live() { watched(what, spin, work) } else { work() }
+}
+
+/// The same for a file that is made; in a pipe it is a line now and then.
+fn with_making_progress<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    watched(what, if is_live() { spin } else { count_seconds }, work)
+}
+
+/// Does something, and has `show` say so until it is done when that takes more than a second.
+fn watched<T>(what: &'static str, show: fn(&str, &Receiver<()>), work: impl FnOnce() -> T) -> T {
     let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
             if waiting.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                let spinner = ProgressBar::new_spinner().with_message(what);
-                spinner.enable_steady_tick(Duration::from_millis(100));
-                // Ends when the other side is dropped.
-                let _ = waiting.recv();
-                spinner.finish_and_clear();
+                show(what, &waiting);
             }
         });
         let made = work();
         drop(done);
         made
     })
+}
+
+/// Turns until the other side is dropped.
+fn spin(what: &str, waiting: &Receiver<()>) {
+    let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    let _ = waiting.recv();
+    spinner.finish_and_clear();
+}
+
+/// A line at once and one every ten seconds until the other side is dropped.
+fn count_seconds(what: &str, waiting: &Receiver<()>) {
+    let begun = Instant::now();
+    note!("{what}");
+    while waiting.recv_timeout(Duration::from_secs(10)) == Err(RecvTimeoutError::Timeout) {
+        note!("{what}: {} s so far", begun.elapsed().as_secs() + 1);
+    }
 }

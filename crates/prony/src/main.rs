@@ -1,5 +1,8 @@
 //! Prony: which model, backend and precision to ship on this device, with evidence.
 
+#[macro_use]
+mod output;
+
 mod args;
 mod command;
 mod discover;
@@ -21,6 +24,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::args::{Cli, Verb};
+use crate::output::StdoutError;
 
 fn main() -> ExitCode {
     // Children of this very binary; no verbs for people, so the command line does not know them.
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    output::set_quiet(cli.quiet);
     mend_machine();
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),
@@ -61,14 +66,15 @@ fn main() -> ExitCode {
 fn mend_machine() {
     for folder in system::state_folders() {
         let said = system::undo_leftovers(&folder, &system::Places::here());
-        said.into_iter().flatten().for_each(|line| eprintln!("{line}"));
+        said.into_iter().flatten().for_each(|line| note!("{line}"));
     }
 }
 
 fn finish(outcome: anyhow::Result<prony_types::ExitCode>) -> ExitCode {
     let code = outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        prony_types::ExitCode::Usage
+        say!("error: {error:#}");
+        // What was asked for may be done; whoever waits for the result does not have it.
+        if error.is::<StdoutError>() { prony_types::ExitCode::CellFailed } else { prony_types::ExitCode::Usage }
     });
     ExitCode::from(u8::from(code))
 }
@@ -85,6 +91,6 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let noise = ["For more", "tip: to pass"];
     let more: Vec<&str> =
         lines.filter(|line| !line.is_empty() && !noise.iter().any(|start| line.starts_with(start))).collect();
-    eprintln!("{}", [&[first.as_str()], &more[..]].concat().join("; "));
+    say!("{}", [&[first.as_str()], &more[..]].concat().join("; "));
     ExitCode::from(2)
 }

@@ -37,7 +37,7 @@ pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_st
 use self::fold::CellFold;
 pub(crate) use self::interrupt::Interrupt;
 pub(crate) use self::lock::MachineLock;
-pub(crate) use self::progress::{Loudness, Progress, short_time};
+pub(crate) use self::progress::{Progress, short_time};
 pub(crate) use self::redactor::Redactor;
 use self::reference::References;
 pub(crate) use self::schedule::estimate_s;
@@ -93,7 +93,6 @@ pub(crate) struct Beginning {
     pub(crate) fates: BTreeMap<String, Fate>,
     /// Cells of an earlier sitting: those that are completed stay as they are.
     pub(crate) earlier: Option<RunRecord>,
-    pub(crate) loudness: Loudness,
     /// The machine, as it was found.
     pub(crate) environment: Environment,
     /// Where references are kept from run to run.
@@ -116,7 +115,7 @@ pub(crate) struct Ending {
 
 impl Run {
     pub(crate) fn new(begin: Beginning, files: Files, interrupt: Interrupt) -> anyhow::Result<Run> {
-        let Beginning { info, plan, fates, earlier, loudness, environment, .. } = begin;
+        let Beginning { info, plan, fates, earlier, environment, .. } = begin;
         let Beginning { reference_cache, artifact_cache, baseline, lock, .. } = begin;
         let (sender, messages) = channel();
         let ids: Vec<String> = plan.cells.iter().map(|cell| cell.id.clone()).collect();
@@ -158,7 +157,7 @@ impl Run {
             record,
             cells,
             files,
-            progress: Progress::new(&ids, loudness),
+            progress: Progress::new(&ids),
             interrupt,
             told_to_stop: false,
             reference_cache,

@@ -121,7 +121,7 @@ impl PreparedSystem {
 
 impl Drop for PreparedSystem {
     fn drop(&mut self) {
-        self.undo().iter().for_each(|problem| eprintln!("{problem}"));
+        self.undo().iter().for_each(|problem| say!("{problem}"));
     }
 }
 

@@ -51,6 +51,8 @@ fn int8_of_an_fp32_model_is_made_once_and_told() {
     assert!(!artifact.from_cache && artifact.sha256 != int8.model.sha256, "{artifact:?}");
     assert_eq!(int8.model.sha256, cell(&record, "builtin-rgb:rten:fp32").model.sha256, "one model, two artifacts");
     assert!(artifact.notes[0].contains("layers in int8"), "{artifact:?}");
+    // In a pipe too one sees how far the graph is.
+    assert!(stderr(&first).contains("builtin-rgb:rten:int8: finding ranges: frame 1 of 4"), "{}", stderr(&first));
     let path = PathBuf::from(artifact.path.unwrap());
     assert_eq!(sha256_hex(&fs::read(&path).unwrap()), artifact.sha256);
     let [sidecar] = &sidecars(&place)[..] else { panic!("one graph") };
@@ -147,4 +149,22 @@ fn a_checkpoint_is_a_model_to_every_command() {
     with_home(&place, run.args(["run", name.strip_suffix(".pt").unwrap(), "--input"]).arg(&input));
     let said = stderr(&run.output().unwrap());
     assert!(said.contains("taking small.onnx; beside it small.pt"), "{said}");
+}
+
+#[test]
+fn int8_on_three_backends_runs_the_calibration_frames_once() {
+    let place = Place::new();
+    let Some(home) = place.home(&["onnxruntime", "openvino"]) else { return };
+    let args =
+        ["builtin-rgb", "--backends", "rten,ort-cpu,openvino", "--precision", "int8", "--calibration-frames", "4"];
+    let output = at_home(&mut bench(&place, &args), &home).output().unwrap();
+    let record = place.record();
+    assert_eq!(record.cells.len(), 3, "{}", stderr(&output));
+    let reuses = |cell: &prony_types::CellRecord| {
+        let notes = &cell.artifact.as_ref().unwrap().notes;
+        notes.iter().any(|note| note == "ranges reused from an earlier pass over the same calibration frames")
+    };
+    let reused: Vec<bool> = record.cells.iter().map(reuses).collect();
+    assert_eq!(reused, [false, true, true], "{}", stderr(&output));
+    assert_eq!(stderr(&output).matches("finding ranges: frame 1 of 4").count(), 1, "{}", stderr(&output));
 }

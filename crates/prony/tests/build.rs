@@ -108,7 +108,7 @@ fn engines_are_built_once_and_then_found() {
         assert_eq!(facts["engine"]["calibration"]["frames"], 4);
         assert!(facts["host_peak_bytes"].as_u64().unwrap() > 0, "{facts}");
         assert!(facts["host_available_low_bytes"].as_u64().unwrap() > 0, "{facts}");
-        assert!(facts["notes"].to_string().contains("int8 ranges from 4 batches"), "{facts}");
+        assert!(facts["notes"].to_string().contains("int8 ranges from 4 frames"), "{facts}");
         let second = site.built(&args);
         assert!(second.iter().all(|engine| engine["from_cache"] == true), "{second:?}");
         assert_eq!(second[1]["sha256"], first[1]["sha256"]);

@@ -78,6 +78,30 @@ fn json_says_what_was_written() {
 }
 
 #[test]
+fn parameters_and_flops_of_a_checkpoint_are_those_of_its_graph() {
+    let place = Place::new();
+    let facts = |output: Output| -> Value {
+        expect_code(&output, 0);
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    for name in ["classic", "rep", "ten", "attention"] {
+        let model = checkpoint(&place, name);
+        let made = facts(export(&model, &["--json"]));
+        let inspect = |path: &Path| {
+            facts(prony().args(["inspect", "--json", "--no-backends"]).arg(path).output().unwrap()) //
+        };
+        let (pt, onnx) = (inspect(&model), inspect(&model.with_extension("onnx")));
+        let (parameters, flops) = (&onnx["info"]["parameters"], &onnx["graph"]["flops"]);
+        assert!(parameters.as_u64().unwrap() > 10_000 && flops.as_u64().unwrap() > 1_000_000, "{name}");
+        assert_eq!((&pt["parameters"], &pt["flops"]), (parameters, flops), "{name}");
+        assert_eq!((&made["parameters"], &made["gflops"]), (parameters, &(flops.as_f64().unwrap() / 1e9).into()));
+        // Weights alone, as PyTorch counts them after fusing: no anchors, strides or scales.
+        let stored = pt["stored_elements"]["f16"].as_u64().unwrap();
+        assert!(parameters.as_u64().unwrap() < stored, "{name}: {parameters} of {stored}");
+    }
+}
+
+#[test]
 fn a_file_that_is_there_is_not_replaced_unasked() {
     let place = Place::new();
     let model = checkpoint(&place, "classic");

@@ -360,3 +360,19 @@ fn https_from_a_server_that_cannot_resume_begins_again_once() {
         }
     }
 }
+
+#[test]
+fn json_names_every_file_and_what_became_of_it() {
+    let server = Server::start(|request, _| match request.path.as_str() {
+        "/a.bin" => file(request, b"abc", "\"1\""),
+        _ => reply("404 Not Found", "Content-Length: 0\r\n", b""),
+    });
+    let place = Place::new();
+    let output = fetch(&place.path("data"), &[&server.url("/a.bin"), &server.url("/b.bin"), "--json"]);
+    expect_code(&output, 1);
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let statuses: Vec<&str> = all["files"].as_array().unwrap().iter().map(|f| f["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["fetched", "failed"]);
+    assert_eq!((&all["files"][0]["bytes"], &all["files"][0]["sha256"]), (&3.into(), &sha256(b"abc").into()));
+    assert!(stderr(&output).contains("error: "), "{}", stderr(&output));
+}

@@ -222,13 +222,13 @@ fn a_checkpoint_is_described_with_the_reason_why_it_is_not_supported() {
     fs::write(&path, checkpoint(&[b"\x80\x02}U\x06weight", tensor.as_slice(), b"s."].concat())).unwrap();
     let json = json(&place, &path);
     assert_eq!((&json["format"], &json["container"]["version"]), (&"pt".into(), &"3".into()));
-    assert_eq!((&json["parameters"]["f32"], &json["tensors"]), (&2.into(), &1.into()));
+    assert_eq!((&json["stored_elements"]["f32"], &json["tensors"]), (&2.into(), &1.into()));
     let reason = json["refusal"].as_str().unwrap();
     assert!(reason.starts_with("it is a state dict"), "{reason}");
     let output = inspect(&place, &path, &[]);
     expect_code(&output, 0);
     let text = stdout(&output);
-    for fact in ["weights.pt: PyTorch checkpoint", "torch zip, version 3", "parameters    2 f32", reason] {
+    for fact in ["weights.pt: PyTorch checkpoint", "torch zip, version 3", "stored        2 f32", reason] {
         assert!(text.contains(fact), "{fact}: {text}");
     }
     let output = inspect(&place, &path, &["--force"]);

@@ -12,7 +12,8 @@ use support::{Place, expect_code, prony, stderr, stdout};
 fn quantize(place: &Place, more: &[&str]) -> Output {
     let mut command = prony();
     command.current_dir(place.path("")).env("PRONY_HOME", place.path("home")).arg("quantize");
-    command.args(["--calib", "scenes", "--samples", "4"]).args(more).output().unwrap()
+    let samples: &[&str] = if more.contains(&"--samples") { &[] } else { &["--samples", "4"] };
+    command.args(["--calib", "scenes"]).args(samples).args(more).output().unwrap()
 }
 
 fn json(output: &Output) -> Value {
@@ -125,4 +126,61 @@ fn what_is_wrong_is_said_in_a_line_and_nothing_is_written() {
             .count(),
         0
     );
+}
+
+/// The built-in scenes as a folder of images.
+fn photos(place: &Place, count: &str) -> String {
+    let set = place.path("set");
+    expect_code(&prony().args(["data", "synth", "--count", count]).arg(&set).output().unwrap(), 0);
+    set.join("images").display().to_string()
+}
+
+#[test]
+fn two_images_are_not_called_128_frames() {
+    let place = Place::new();
+    let folder = photos(&place, "2");
+    let few = "only 2 of the 128 requested calibration frames were available";
+    // The second time ranges come from the cache, and so does what is known about them.
+    for (method, from_cache) in [("mse", false), ("minmax", true)] {
+        let args = ["quantize", "builtin-rgb", "--calib", &folder, "--method", method, "-o", "q.onnx", "--force"];
+        let mut command = prony();
+        command.current_dir(place.path("")).env("PRONY_HOME", place.path("home"));
+        let output = command.args(args).output().unwrap();
+        expect_code(&output, 0);
+        let text = stdout(&output);
+        assert!(text.contains(&format!("by {method} over 2 frames")) && text.contains(few), "{text}");
+        let sidecar: Value = serde_json::from_slice(&fs::read(place.path("q.onnx.json")).unwrap()).unwrap();
+        assert_eq!((&sidecar["frames"], &sidecar["frames_requested"]), (&2.into(), &128.into()));
+        assert_eq!(sidecar["ranges_from_cache"], from_cache);
+        let inspect = ["inspect", "--json", "--no-backends", "q.onnx"];
+        let inspected = json(&prony().current_dir(place.path("")).args(inspect).output().unwrap());
+        let fact = inspected["graph"]["metadata"]["prony.quantise"].as_str().unwrap();
+        assert!(fact.starts_with(&format!("int8, {method} of 2 frames")), "{fact}");
+    }
+}
+
+#[test]
+fn the_targets_of_one_model_do_not_each_run_the_calibration_frames() {
+    let place = Place::new();
+    let known = ["any", "onnxruntime", "openvino", "tensorrt"].map(|target| {
+        let output = quantize(&place, &["builtin-rgb", "--for", target, "--force", "--json"]);
+        expect_code(&output, 0);
+        json(&output)["report"]["ranges_from_cache"].as_bool().unwrap()
+    });
+    assert_eq!(known, [false, true, true, true]);
+    let files = fs::read_dir(place.path("home/cache/artifacts")).unwrap().map(|entry| entry.unwrap().file_name());
+    let passes = files.filter(|name| name.to_string_lossy().ends_with(".histograms.cache")).count();
+    assert_eq!(passes, 1, "one pass over the frames leaves one file");
+}
+
+#[test]
+fn a_pipe_is_told_how_far_it_is_unless_it_wants_to_be_left_alone() {
+    let place = Place::new();
+    let output = quantize(&place, &["builtin-rgb", "--for", "any"]);
+    expect_code(&output, 0);
+    assert!(stderr(&output).contains("builtin-rgb: finding ranges: frame 1 of 4"), "{}", stderr(&output));
+    let quiet = quantize(&place, &["builtin-rgb", "--samples", "3", "--force", "--quiet"]);
+    expect_code(&quiet, 0);
+    assert_eq!(stderr(&quiet), "");
+    assert!(stdout(&quiet).contains("written: "), "{}", stdout(&quiet));
 }

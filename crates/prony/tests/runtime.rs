@@ -93,6 +93,26 @@ fn a_wheel_becomes_a_runtime() {
 }
 
 #[test]
+fn json_and_quiet_are_for_installing_and_removing_too() {
+    let place = Place::new();
+    let home = place.path("home");
+    let wheel = Recipe::onnxruntime("1.31.1", 5000).write(place.dir.path());
+    let json = |output: Output| -> serde_json::Value {
+        expect_code(&output, 0);
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let quiet = install_from(&home, "onnxruntime", &wheel).arg("--quiet").output().unwrap();
+    expect_code(&quiet, 0);
+    assert_eq!(stderr(&quiet), "");
+    let again = json(install_from(&home, "onnxruntime", &wheel).arg("--json").output().unwrap());
+    assert_eq!((&again["already_installed"], &again["runtime"]["version"]), (&true.into(), &"1.31.1".into()));
+    let path = json(run(&home, &["path", "onnxruntime", "--json"]));
+    assert_eq!(path["runtime"]["path"], again["runtime"]["path"]);
+    let removed = json(run(&home, &["remove", "onnxruntime", "--json"]));
+    assert_eq!(removed["removed"][0]["name"], "onnxruntime");
+}
+
+#[test]
 fn versions_stand_side_by_side_and_the_newest_by_number_is_given() {
     let place = Place::new();
     let home = place.path("home");

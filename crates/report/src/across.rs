@@ -86,9 +86,9 @@ fn fields(row: &RowComparison) -> [String; 6] {
     let difference = latency.map_or_else(
         || row.outcome.name().to_owned(),
         |latency| {
-            let interval = latency.ci95.map(|[lo, hi]| format!(" ({lo:.3} – {hi:.3})")).unwrap_or_default();
+            let interval = latency.ci95.map(|ci| format!(" ({})", figure::ratio_interval(ci))).unwrap_or_default();
             let forced = if row.outcome == RowOutcome::Forced { ", forced" } else { "" };
-            format!("{} {:.3}×{interval}{forced}", latency.difference, latency.ratio)
+            format!("{} {}{interval}{forced}", latency.difference, figure::ratio(latency.ratio))
         },
     );
     let accuracy = row.accuracy.as_ref().map_or_else(absent, |accuracy| match (accuracy.difference, accuracy.delta) {

@@ -6,7 +6,9 @@ use crate::row;
 
 const HEADER: &str = "device,imgsz,backend,precision,mean_ms,p50_ms,p95_ms,fps_mean,speedup,\
                       temp_c_min,temp_c_avg,temp_c_max,verdict,model,\
-                      map_50_95,map_50,map_50_95_ci95_lo,map_50_95_ci95_hi";
+                      map_50_95,map_50,map_50_95_ci95_lo,map_50_95_ci95_hi,\
+                      batch,throughput_fps,p99_ms,host_peak_mib,device_after_warmup_mib,\
+                      precision_executed,cell,speedup_base,difference";
 
 /// The distinct input sizes of a run, in the order of its cells: `320`, `480x640` (height first), and `none` for
 /// models that are not detectors. One CSV file belongs to each.
@@ -23,9 +25,11 @@ pub fn imgsz_groups(record: &RunRecord) -> Vec<String> {
 
 /// The rows of one of the [`imgsz_groups`], with a header.
 ///
-/// Latency is that of the whole way (`total`). `speedup` is the ratio of `fps_mean` to that of the same model and batch
-/// in fp32 on the same backend, and where there is none, to that of the model's first row with a figure. What was not
-/// scored has no accuracy; new columns come last.
+/// Latency is that of the whole way (`total`), one call in flight. `fps_mean` is frames per second at the mean of that
+/// latency; `throughput_fps` is what `throughput` is in the table: frames per second of wall time with the sessions kept
+/// busy. `speedup` is the table's `difference` as a number: how many times faster the median is than that of the cell that
+/// `speedup_base` names, the fastest of the model; that one has 1, and a cell that is not comparable none. What was not
+/// measured is empty; new columns come last.
 pub fn csv(record: &RunRecord, imgsz: &str) -> String {
     let cells: Vec<&CellRecord> = record.cells.iter().filter(|cell| row::imgsz(record, cell) == imgsz).collect();
     let mut out = String::from(HEADER);
@@ -35,6 +39,7 @@ pub fn csv(record: &RunRecord, imgsz: &str) -> String {
         let temp = cell.temp_c;
         let figures = cell.accuracy.as_ref().map(|accuracy| accuracy.figures);
         let ci95 = cell.accuracy.as_ref().and_then(|accuracy| accuracy.ci95);
+        let speedup = speedup(record, cell);
         let fields = [
             cell.backend.device.clone().unwrap_or_default(),
             imgsz.to_owned(),
@@ -44,7 +49,7 @@ pub fn csv(record: &RunRecord, imgsz: &str) -> String {
             decimal(total.map(|t| t.p50), 4),
             decimal(total.and_then(|t| t.p95), 4),
             decimal(fps_mean(cell), 2),
-            decimal(speedup(&cells, cell), 3),
+            decimal(speedup.map(|(speedup, _)| speedup), 3),
             decimal(temp.map(|t| t.min), 1),
             decimal(temp.map(|t| t.avg), 1),
             decimal(temp.map(|t| t.max), 1),
@@ -54,6 +59,15 @@ pub fn csv(record: &RunRecord, imgsz: &str) -> String {
             decimal(figures.and_then(|f| f.map_50), 6),
             decimal(ci95.map(|[lo, _]| lo), 6),
             decimal(ci95.map(|[_, hi]| hi), 6),
+            cell.batch.to_string(),
+            decimal(cell.throughput_fps, 2),
+            decimal(total.and_then(|t| t.p99), 4),
+            decimal(cell.memory.host_peak_mib, 1),
+            decimal(cell.memory.device_peak_mib, 1),
+            cell.precision.executed.clone().unwrap_or_default(),
+            cell.id.clone(),
+            speedup.map(|(_, base)| base.to_owned()).unwrap_or_default(),
+            row::own_comparison(record, cell).map(|c| c.difference.name().to_owned()).unwrap_or_default(),
         ];
         let fields: Vec<String> = fields.iter().map(|field| quote(field)).collect();
         out.push_str(&fields.join(","));
@@ -67,18 +81,15 @@ fn fps_mean(cell: &CellRecord) -> Option<f64> {
     (mean > 0.0).then(|| 1000.0 * f64::from(cell.batch) / mean)
 }
 
-fn speedup(cells: &[&CellRecord], cell: &CellRecord) -> Option<f64> {
-    let own = fps_mean(cell)?;
-    let mut peers = cells.iter().filter(|peer| {
-        peer.model.name == cell.model.name && peer.model.sha256 == cell.model.sha256 && peer.batch == cell.batch
-    });
-    let fp32 = peers.clone().find(|peer| {
-        peer.backend.name == cell.backend.name
-            && peer.precision.requested == prony_types::Precision::Fp32
-            && fps_mean(peer).is_some()
-    });
-    let base = fp32.and_then(|peer| fps_mean(peer)).or_else(|| peers.find_map(|peer| fps_mean(peer)))?;
-    Some(own / base)
+/// How many times faster than which cell.
+fn speedup<'a>(record: &'a RunRecord, cell: &'a CellRecord) -> Option<(f64, &'a str)> {
+    match row::own_comparison(record, cell) {
+        Some(comparison) => {
+            let ratio = comparison.ratio.filter(|&ratio| ratio > 0.0)?;
+            Some((ratio.recip(), &comparison.against))
+        }
+        None => row::is_reference(record, cell).then_some((1.0, cell.id.as_str())),
+    }
 }
 
 fn decimal(value: Option<f64>, decimals: usize) -> String {

@@ -384,7 +384,7 @@ fn memory(cell: &CellRecord) -> Option<Group> {
     let memory = &cell.memory;
     let mut list = List::default();
     list.maybe("host peak", memory.host_peak_mib.map(figure::mib));
-    list.maybe("device peak", memory.device_peak_mib.map(figure::mib));
+    list.maybe("device after warm-up", memory.device_peak_mib.map(figure::mib));
     list.maybe("of it through our allocator", memory.allocator_peak_mib.map(figure::mib));
     list.maybe("device, whole process", memory.process_mib.map(figure::mib));
     list.maybe("host peak of loading", memory.load_host_peak_mib.map(figure::mib));

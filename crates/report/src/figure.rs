@@ -76,6 +76,17 @@ pub(crate) fn times(ratio: f64) -> String {
     if ratio.is_finite() { format!("{ratio:.2}×") } else { ABSENT.to_owned() }
 }
 
+/// A ratio that stands beside its interval: with the decimals of [`ratio_interval`], so that rounding does not carry it out
+/// of the interval.
+pub(crate) fn ratio(ratio: f64) -> String {
+    if ratio.is_finite() { format!("{ratio:.3}×") } else { ABSENT.to_owned() }
+}
+
+/// The interval of a ratio: `0.711 – 0.766`.
+pub(crate) fn ratio_interval([lo, hi]: [f64; 2]) -> String {
+    format!("{lo:.3} – {hi:.3}")
+}
+
 /// An interval without its unit: `6.38 – 6.45`.
 pub(crate) fn interval([lo, hi]: [f64; 2]) -> String {
     format!("{} – {}", number(lo), number(hi))
@@ -135,6 +146,17 @@ mod tests {
         ];
         for (value, text) in cases {
             assert_eq!(number(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_printed_with_the_digits_of_its_interval() {
+        assert_eq!((ratio(0.7114).as_str(), ratio_interval([0.7111, 0.766]).as_str()), ("0.711×", "0.711 – 0.766"));
+        for (r, interval) in [(0.0019, [0.0018, 0.0019]), (0.9996, [0.9994, 1.004]), (12.3449, [12.3449, 12.4])] {
+            let shown = |text: &str| text.trim_end_matches('×').parse::<f64>().unwrap();
+            let ends = ratio_interval(interval);
+            let (lo, hi) = ends.split_once(" – ").unwrap();
+            assert!((shown(lo)..=shown(hi)).contains(&shown(&ratio(r))), "{r} {ends}");
         }
     }
 

@@ -31,8 +31,8 @@ pub fn markdown(record: &RunRecord) -> String {
     }
     for c in row::differences(record) {
         let ratio = c.ratio.map_or_else(String::new, |r| {
-            let interval = c.ci95.map_or_else(String::new, |ci| format!(", ci95 {}", figure::interval(ci)));
-            format!(" ({} the time{interval})", figure::times(r))
+            let interval = c.ci95.map_or_else(String::new, |ci| format!(", ci95 {}", figure::ratio_interval(ci)));
+            format!(" ({} the time{interval})", figure::ratio(r))
         });
         let sentence = format!("- {} is **{}**{ratio} against {}", text(&c.cell), c.difference, text(&c.against));
         line(&mut out, &format!("{sentence}: {}", prose(&c.reason)));
@@ -105,7 +105,12 @@ fn comparison_table(out: &mut String, record: &RunRecord) {
         ("verdict", "---", true, |row| row.word.to_owned()),
     ];
     let shown: Vec<_> = columns.into_iter().filter(|column| column.2).collect();
-    let heads: Vec<&str> = shown.iter().map(|column| column.0).collect();
+    let both = row::any_device_memory(record);
+    let head = |head: &str| match head {
+        "memory" if both => format!("memory ({})", row::HOST_AND_DEVICE),
+        head => head.to_owned(),
+    };
+    let heads: Vec<String> = shown.iter().map(|column| head(column.0)).collect();
     let rules: Vec<&str> = shown.iter().map(|column| column.1).collect();
     line(out, &format!("| {} |", heads.join(" | ")));
     line(out, &format!("|{}|", rules.join("|")));

@@ -157,18 +157,35 @@ pub(crate) fn differences(record: &RunRecord) -> impl Iterator<Item = &Compariso
     record.comparisons.iter().chain(record.narrowings.iter().filter(told))
 }
 
+/// The comparison that a cell's row is about: with the fastest of its model.
+pub(crate) fn own_comparison<'a>(record: &'a RunRecord, cell: &CellRecord) -> Option<&'a Comparison> {
+    record.comparisons.iter().find(|c| c.cell == cell.id && c.against != cell.id)
+}
+
+/// Whether other cells are compared with this one.
+pub(crate) fn is_reference(record: &RunRecord, cell: &CellRecord) -> bool {
+    record.comparisons.iter().any(|c| c.against == cell.id && c.cell != cell.id)
+}
+
 fn difference(record: &RunRecord, cell: &CellRecord) -> String {
-    let own = record.comparisons.iter().find(|c| c.cell == cell.id && c.against != cell.id);
-    match own {
+    match own_comparison(record, cell) {
         Some(c) => match (c.difference, c.ratio) {
             (Difference::Faster | Difference::Slower, Some(ratio)) => {
                 format!("{} {}", c.difference, figure::times(ratio))
             }
             _ => c.difference.name().to_owned(),
         },
-        None if record.comparisons.iter().any(|c| c.against == cell.id && c.cell != cell.id) => "reference".to_owned(),
+        None if is_reference(record, cell) => "reference".to_owned(),
         None => figure::ABSENT.to_owned(),
     }
+}
+
+/// What the figures of memory are where there are two of them.
+pub(crate) const HOST_AND_DEVICE: &str = "host peak + device after warm-up";
+
+/// Whether memory of a device was read for any cell.
+pub(crate) fn any_device_memory(record: &RunRecord) -> bool {
+    record.cells.iter().any(|cell| cell.memory.device_peak_mib.is_some())
 }
 
 fn memory(cell: &CellRecord) -> String {

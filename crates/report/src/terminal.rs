@@ -116,6 +116,9 @@ fn table(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
         });
         let _ = writeln!(out, "{}", fields.collect::<Vec<_>>().join("  ").trim_end());
     }
+    if all.iter().any(|c| c.head == "memory") && row::any_device_memory(record) {
+        let _ = writeln!(out, "{}", paint.dim(&format!("memory: {}", row::HOST_AND_DEVICE)));
+    }
 }
 
 /// A line a limit: whether it held, the figure and the limit.
@@ -131,8 +134,9 @@ pub(crate) fn gates(out: &mut String, gates: &[Gate], width: usize, paint: Paint
             text += &format!("; {note}");
         }
         let (word, tone) = row::outcome(gate);
-        for (i, line) in wrap(&text, width - columns(word) - 2, REASON_LINES).iter().enumerate() {
-            let lead = if i == 0 { paint.tone(tone, word) } else { " ".repeat(columns(word)) };
+        let indent = columns(word);
+        for (i, line) in wrap(&text, width - indent - 2, REASON_LINES).iter().enumerate() {
+            let lead = if i == 0 { paint.tone(tone, word) } else { " ".repeat(indent) };
             let _ = writeln!(out, "{lead}  {line}");
         }
     }
@@ -198,7 +202,7 @@ fn against_fp32(narrow: &Comparison) -> String {
     let against = clean(&narrow.against);
     match (narrow.ratio, narrow.ci95) {
         (Some(ratio), Some(ci95)) => {
-            format!("{} the time of {against} (ci95 {})", figure::times(ratio), figure::interval(ci95))
+            format!("{} the time of {against} (ci95 {})", figure::ratio(ratio), figure::ratio_interval(ci95))
         }
         _ => format!("against {against}: {}", clean(&narrow.reason)),
     }

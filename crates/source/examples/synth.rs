@@ -1,4 +1,5 @@
 //! Writes built-in scenes as a data set: `synth KIND COUNT SEED OUT`, with KIND `rgb` or `thermal`.
+#![expect(clippy::disallowed_macros, reason = "a tool for developers, whose output nobody cuts short")]
 
 use std::path::Path;
 use std::process::ExitCode;

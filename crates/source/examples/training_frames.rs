@@ -3,6 +3,7 @@
 //! Writes `frames.bin` (bytes, `[COUNT, H, W, C]`, resized and stretched as at run time but not yet padded),
 //! `boxes.bin` (records of six little-endian 32-bit floats: frame, class, x1, y1, x2, y2 in pixels of those frames) and
 //! `shape.json`. Every hundred scenes come from another seed, so that no sensor pattern can be learnt by heart.
+#![expect(clippy::disallowed_macros, reason = "a tool for developers, whose output nobody cuts short")]
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

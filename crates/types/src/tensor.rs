@@ -180,7 +180,7 @@ pub struct ModelInfo {
     /// Element type that most weights are stored in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<DType>,
-    /// Number of weights.
+    /// Number of weights in the graph that runs; constants such as anchors, strides, scales and zero points do not count.
     #[serde(default)]
     pub parameters: u64,
 }

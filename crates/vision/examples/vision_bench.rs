@@ -3,6 +3,7 @@
 //!
 //! `letterbox N`: milliseconds of N runs; the network's input goes to DIR/input.f32.
 //! `decode CONF IOU N`: milliseconds of N runs, and the boxes.
+#![expect(clippy::disallowed_macros, reason = "a tool for developers, whose output nobody cuts short")]
 
 use std::error::Error;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
 //! Held against OpenCV and Ultralytics: the files in `golden/` come from `tools/golden/vision_golden.py`.
-
+#![expect(clippy::disallowed_macros, reason = "tests")]
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::path::PathBuf;

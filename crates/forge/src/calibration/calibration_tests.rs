@@ -60,7 +60,7 @@ fn a_folder_skips_what_is_no_image_and_says_so() {
     while folder.next_batch().unwrap().is_some() {
         made += 1;
     }
-    let skipped = folder.take_skipped();
+    let skipped = folder.used().skipped.clone();
     assert_eq!((made, skipped.len()), (2, 1));
     assert!(skipped[0].contains("1.png"), "{skipped:?}");
     fs::write(dir.path().join("0.png"), b"no image").unwrap();
@@ -148,7 +148,7 @@ fn batches_come_until_there_are_no_more() {
     assert!(learn.next_batch(&["images"], &mut addresses) && !addresses[0].is_null());
     assert!(learn.next_batch(&["images"], &mut addresses));
     assert!(!learn.next_batch(&["images"], &mut addresses));
-    assert_eq!(*learn.told.lock().unwrap(), Told { batches: 2, ..Told::default() });
+    assert_eq!(*learn.told.lock().unwrap(), Told { used: Used { frames: 2, skipped: Vec::new() }, ..Told::default() });
 }
 
 #[test]
@@ -181,8 +181,10 @@ fn ranges_are_kept_and_not_believed_when_they_were_changed() {
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("c.cache");
     assert_eq!(read_ranges(&cache), None);
-    keep_ranges(&cache, b"TRT-8600-EntropyCalibration2\nimages: 3c010a14");
-    assert_eq!(read_ranges(&cache).unwrap(), b"TRT-8600-EntropyCalibration2\nimages: 3c010a14");
+    let used = Used { frames: 2, skipped: vec!["a\nb".to_owned()] };
+    let ranges = b"TRT-8600-EntropyCalibration2\nimages: 3c010a14";
+    keep_ranges(&cache, &used, ranges);
+    assert_eq!(read_ranges(&cache).unwrap(), (used, ranges.to_vec()));
     let mut bytes = fs::read(&cache).unwrap();
     *bytes.last_mut().unwrap() = b'5';
     fs::write(&cache, bytes).unwrap();
@@ -199,4 +201,13 @@ fn tensors_that_stay_in_float_lose_their_range() {
     assert_eq!(gone, 2);
     assert_eq!(left, b"TRT-8600-EntropyCalibration2\nimages: 3c010a14\n/Concat_output_0: 3e5a\n");
     assert_eq!(without(ranges, &BTreeSet::new()), (ranges.to_vec(), 0));
+}
+
+#[test]
+fn frames_that_fill_up_a_batch_are_not_counted_again() {
+    let mut three = feed(&spec(SourceSpec::Scenes, 3), image(DType::F32, 2)).unwrap();
+    while three.next_batch().unwrap().is_some() {}
+    assert_eq!(three.used().frames, 3, "two batches of two, the last with one frame twice");
+    assert_eq!(three.used().notes(3), Vec::<String>::new());
+    assert_eq!(three.used().notes(128), ["only 3 of the 128 requested calibration frames were available"]);
 }

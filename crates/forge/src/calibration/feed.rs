@@ -10,14 +10,16 @@ use prony_source::{folder, scenes};
 use prony_types::{CalibrationSpec, DType, Image, SceneKind, SourceSpec, TensorSpec};
 use prony_vision::{Fit, Preprocessor};
 
-use super::files;
+use super::{Used, files};
 use crate::error::ForgeError;
 
 /// Batches of what a model takes.
 pub(crate) struct Feed {
     inputs: Vec<TensorSpec>,
     from: From,
-    skipped: Vec<String>,
+    used: Used,
+    /// Frames that there are, as far as that is known before they are read.
+    available: usize,
     /// Made before anything was built, so that bad data are found out at once.
     first: Option<Vec<Vec<u8>>>,
 }
@@ -48,23 +50,29 @@ impl Feed {
         inputs: Vec<TensorSpec>,
         fit: Fit,
     ) -> Result<Feed, ForgeError> {
-        let from = match &spec.source {
+        let (from, available) = match &spec.source {
             SourceSpec::Tensor(path) => {
                 let file = ArrayFile::open(path).map_err(|e| ForgeError::Calibration(e.to_string()))?;
                 let (arrays, batches) = arrays(&file, &inputs)?;
                 let wanted = (spec.frames as usize).div_ceil(batch(&inputs)).max(1);
-                From::Arrays { inputs: arrays, batches: 0..batches.min(wanted) }
+                let batches = batches.min(wanted);
+                (From::Arrays { inputs: arrays, batches: 0..batches }, batches * batch(&inputs))
             }
             SourceSpec::Scenes => {
                 let (seed, left) = (spec.seed, 0..spec.frames);
-                images(Images::Scenes { kind, seed, left }, &inputs, fit)?
+                (images(Images::Scenes { kind, seed, left }, &inputs, fit)?, spec.frames as usize)
             }
-            SourceSpec::Dir(dir) => images(Images::Files(files(dir, spec.frames)?.into_iter()), &inputs, fit)?,
+            SourceSpec::Dir(dir) => {
+                let files = files(dir, spec.frames)?;
+                let available = files.len();
+                (images(Images::Files(files.into_iter()), &inputs, fit)?, available)
+            }
         };
-        let mut feed = Feed { inputs, from, skipped: Vec::new(), first: None };
+        let mut feed = Feed { inputs, from, used: Used::default(), available, first: None };
         feed.first = feed.make_batch().map_err(ForgeError::Calibration)?;
         if feed.first.is_none() {
-            let reasons = if feed.skipped.is_empty() { "there are none".to_owned() } else { feed.skipped.join("; ") };
+            let skipped = &feed.used.skipped;
+            let reasons = if skipped.is_empty() { "there are none".to_owned() } else { skipped.join("; ") };
             return Err(ForgeError::Calibration(format!("no frame can be used: {reasons}")));
         }
         Ok(feed)
@@ -79,9 +87,14 @@ impl Feed {
         batch(&self.inputs)
     }
 
-    /// Images that could not be read since the last question.
-    pub(crate) fn take_skipped(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.skipped)
+    /// Frames that there are; some of them may turn out to be unreadable.
+    pub(crate) fn available(&self) -> usize {
+        self.available
+    }
+
+    /// What was used so far.
+    pub(crate) fn used(&self) -> &Used {
+        &self.used
     }
 
     /// The bytes of each input; `None` at the end.
@@ -97,6 +110,7 @@ impl Feed {
         match &mut self.from {
             From::Arrays { inputs, batches } => {
                 let Some(index) = batches.next() else { return Ok(None) };
+                self.used.frames += size as u32;
                 let part = |(bytes, spec): (&Vec<u8>, &TensorSpec)| {
                     let length = spec.len() * width(spec.dtype);
                     bytes[index * length..(index + 1) * length].to_vec()
@@ -107,7 +121,7 @@ impl Feed {
                 let mut bytes = Vec::new();
                 let mut made = 0;
                 while made < size {
-                    let Some(image) = next_image(images, &mut self.skipped) else { break };
+                    let Some(image) = next_image(images, &mut self.used.skipped) else { break };
                     preprocessor.run(&image, plane);
                     push(&mut bytes, self.inputs[0].dtype, plane);
                     made += 1;
@@ -115,6 +129,7 @@ impl Feed {
                 if made == 0 {
                     return Ok(None);
                 }
+                self.used.frames += made as u32;
                 // A batch is whole: the frames that there are come again.
                 bytes = bytes.iter().copied().cycle().take(bytes.len() / made * size).collect();
                 Ok(Some(vec![bytes]))

@@ -38,8 +38,6 @@ pub(super) struct Graph {
     pub(super) nodes: Vec<NodeProto>,
     /// Weights and constants.
     pub(super) weights: Vec<TensorProto>,
-    /// Multiplications and additions of convolutions and matrix products, each counted as one.
-    pub(super) flops: u64,
     /// How many of an operator a module has.
     counts: HashMap<String, usize>,
 }

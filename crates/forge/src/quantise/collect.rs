@@ -12,7 +12,7 @@ use prony_types::{
 
 use super::Site;
 use super::histogram::Histogram;
-use crate::calibration::{Feed, data_sha256, keep_ranges, read_ranges};
+use crate::calibration::{Feed, Used, data_sha256, keep_ranges, read_ranges};
 use crate::error::ForgeError;
 use crate::prepare::fit;
 
@@ -26,8 +26,8 @@ pub(crate) struct Collected {
     pub(crate) histograms: BTreeMap<String, Histogram>,
     pub(crate) data_sha256: String,
     pub(crate) from_cache: bool,
-    /// Images that could not be read.
-    pub(crate) skipped: Vec<String>,
+    /// What of the data they were found on.
+    pub(crate) used: Used,
 }
 
 /// A model and what it is fed with.
@@ -101,10 +101,11 @@ pub(crate) fn collect(
 ) -> Result<Collected, ForgeError> {
     let data_sha256 = data_sha256(subject.data, subject.scenes())?;
     let kept = subject.site.cache.map(|folder| cache_file(folder, subject, tensors, &data_sha256));
-    if let Some(histograms) = kept.as_deref().and_then(read) {
-        return Ok(Collected { histograms, data_sha256, from_cache: true, skipped: Vec::new() });
+    if let Some((used, histograms)) = kept.as_deref().and_then(read) {
+        return Ok(Collected { histograms, data_sha256, from_cache: true, used });
     }
-    let mut collected = Collected { histograms: BTreeMap::new(), data_sha256, from_cache: false, skipped: Vec::new() };
+    let mut collected =
+        Collected { histograms: BTreeMap::new(), data_sha256, from_cache: false, used: Used::default() };
     let inputs: BTreeSet<&str> = subject.model.info.inputs.iter().map(|input| input.name.as_str()).collect();
     let taps: Vec<&str> = tensors.iter().map(String::as_str).filter(|name| !inputs.contains(name)).collect();
     let portions = portions(subject, &taps)?;
@@ -117,7 +118,7 @@ pub(crate) fn collect(
     if let Some(file) = &kept {
         let trimmed: BTreeMap<&String, Histogram> =
             collected.histograms.iter().map(|(name, histogram)| (name, histogram.clone().trimmed())).collect();
-        keep_ranges(file, &serde_json::to_vec(&trimmed).unwrap_or_default());
+        keep_ranges(file, &collected.used, &serde_json::to_vec(&trimmed).unwrap_or_default());
     }
     Ok(collected)
 }
@@ -132,8 +133,9 @@ fn cache_file(folder: &Path, subject: Subject<'_>, tensors: &BTreeSet<String>, d
     folder.join(format!("calibration-{}.histograms.cache", &key[..32]))
 }
 
-fn read(file: &Path) -> Option<BTreeMap<String, Histogram>> {
-    serde_json::from_slice(&read_ranges(file)?).ok()
+fn read(file: &Path) -> Option<(Used, BTreeMap<String, Histogram>)> {
+    let (used, histograms) = read_ranges(file)?;
+    Some((used, serde_json::from_slice(&histograms).ok()?))
 }
 
 /// Tensors by runs, so that no run gives more than fits. How large they are is found out with one frame.
@@ -175,7 +177,7 @@ fn look(
     let model = subject.tapped(subject.model, &taps)?;
     let mut session = subject.open(&model, Precision::Fp32)?;
     let mut feed = subject.feed(&*session)?;
-    let batches = (subject.data.frames as usize).div_ceil(feed.batch()).max(1);
+    let batches = feed.available().div_ceil(feed.batch()).max(1);
     let places = taps.iter().map(|tap| place(&model, tap)).collect::<Result<Vec<_>, _>>()?;
     let mut found: Vec<Histogram> = vec![Histogram::default(); wanted.len()];
     let mut done = 0usize;
@@ -197,12 +199,12 @@ fn look(
             }
         }
         done += 1;
-        let frames = (done * feed.batch()).min(subject.data.frames as usize);
+        let (frames, available) = ((done * feed.batch()).min(feed.available()), feed.available());
         let part = (portion * batches + done) as f64 / (portions * batches) as f64;
-        told.tell(format!("finding ranges: frame {frames} of {}", subject.data.frames), part.min(1.0));
+        told.tell(format!("finding ranges: frame {frames} of {available}"), part.min(1.0));
     }
     if portion == 0 {
-        collected.skipped = feed.take_skipped();
+        collected.used = feed.used().clone();
     }
     collected.histograms.extend(wanted.iter().map(|&name| name.to_owned()).zip(found));
     Ok(())

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Range;
 use super::collect::{Collected, Subject};
 use super::place::Placement;
+use crate::calibration::Used;
 
 /// Kind of the report.
 pub const SCHEMA: &str = "prony.quantise/1";
@@ -25,8 +26,11 @@ pub struct QuantiseReport {
     pub data_sha256: String,
     /// What they are.
     pub source: SourceSpec,
-    /// How many frames were asked for.
+    /// How many different frames ranges were found on.
     pub frames: u32,
+    /// How many were asked for; 0 in the sidecars of files that were made before they were told apart.
+    #[serde(default)]
+    pub frames_requested: u32,
     /// Seed of built-in scenes.
     pub seed: u64,
     /// How ranges were found.
@@ -48,6 +52,13 @@ pub struct QuantiseReport {
     /// Images that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
+}
+
+impl QuantiseReport {
+    /// What is wrong with the calibration: images that could not be read, fewer frames than requested.
+    pub fn warnings(&self) -> Vec<String> {
+        Used { frames: self.frames, skipped: self.skipped.clone() }.notes(self.frames_requested)
+    }
 }
 
 /// A layer in bytes.
@@ -91,13 +102,13 @@ pub struct QuantisedTensor {
 }
 
 /// The fact that a file carries about itself.
-pub(crate) fn fact(spec: &QuantiseSpec, data_sha256: &str) -> String {
-    let (method, frames) = (spec.calibration.method, spec.calibration.frames);
+pub(crate) fn fact(spec: &QuantiseSpec, collected: &Collected) -> String {
+    let (method, frames) = (spec.calibration.method, collected.used.frames);
     let by = if spec.per_channel { "by channel" } else { "by tensor" };
     let version = env!("CARGO_PKG_VERSION");
     format!(
         "int8, {method} of {frames} frames ({}), weights {by}, for {}, prony {version}",
-        &data_sha256[..16],
+        &collected.data_sha256[..16],
         spec.target
     )
 }
@@ -136,7 +147,8 @@ pub(crate) fn report(
         model_sha256: subject.model.sha256.clone(),
         data_sha256: collected.data_sha256.clone(),
         source: spec.calibration.source.clone(),
-        frames: spec.calibration.frames,
+        frames: collected.used.frames,
+        frames_requested: spec.calibration.frames,
         seed: spec.calibration.seed,
         method: spec.calibration.method,
         per_channel: spec.per_channel,
@@ -146,6 +158,6 @@ pub(crate) fn report(
         layers: layers.map(layer).collect(),
         float: float.collect(),
         tensors: ranges.iter().map(tensor).collect(),
-        skipped: collected.skipped.clone(),
+        skipped: collected.used.skipped.clone(),
     }
 }

@@ -151,8 +151,9 @@ impl Checkpoint {
         count
     }
 
-    /// The weights' elements by type. Weights that are used twice count once.
-    pub fn parameters(&self) -> BTreeMap<Element, usize> {
+    /// The stored weights' elements by type: batch norms and branches that only training needs included, and weights that
+    /// are used twice counted once. The parameters of a network are those of its graph.
+    pub fn stored_elements(&self) -> BTreeMap<Element, usize> {
         let mut seen = HashSet::new();
         let mut counts = BTreeMap::new();
         let mut add = |tensor: &Tensor| {

@@ -43,7 +43,7 @@ fn a_detector_is_read_from_either_place() {
 #[test]
 fn modules_keep_their_order_attributes_and_weights() {
     let checkpoint = read(detector("model", DETECTION, "Detect")).unwrap();
-    assert_eq!(checkpoint.parameters().into_iter().collect::<Vec<_>>(), [(Element::F16, 4)]);
+    assert_eq!(checkpoint.stored_elements().into_iter().collect::<Vec<_>>(), [(Element::F16, 4)]);
     assert_eq!(checkpoint.modules().values().sum::<usize>(), 4);
     let model = checkpoint.model.unwrap();
     let layers = model.child("model").unwrap();
@@ -286,7 +286,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         if let Ok(checkpoint) = read(bytes) {
-            let _ = (checkpoint.refusal(), checkpoint.parameters(), checkpoint.modules());
+            let _ = (checkpoint.refusal(), checkpoint.stored_elements(), checkpoint.modules());
             if let Some(model) = &checkpoint.model {
                 model.visit(&mut |module| {
                     let tensors = module.parameters.iter().chain(&module.buffers);

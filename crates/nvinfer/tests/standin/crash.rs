@@ -1,4 +1,5 @@
 //! A crash inside TensorRT ends a process, and whoever started that can name the signal.
+#![expect(clippy::disallowed_macros, reason = "tests")]
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;

@@ -1,4 +1,5 @@
 //! What every test needs: a stand-in with its library open, a driver and a logger that remembers.
+#![expect(clippy::disallowed_macros, reason = "tests")]
 
 use std::sync::{Arc, Mutex};
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use prony_types::{BackendName, HeadChoice};
 
+use super::PrintArgs;
 use crate::gate_options::GateLimit;
 use crate::options::{ImageSize, Library};
 
@@ -35,9 +36,8 @@ pub(crate) struct CompareArgs {
     /// Compare rows that are not comparable; they are marked
     #[arg(long)]
     pub(crate) force: bool,
-    /// Print JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
@@ -88,7 +88,6 @@ pub(crate) struct CompareOutputsArgs {
     /// Least signal-to-noise ratio, in dB [default: by the coarser precision, 40 for fp32, 25 for fp16, 10 for int8]
     #[arg(long, value_name = "DB", help_heading = "Bounds")]
     pub(crate) bound: Option<f64>,
-    /// Print JSON instead of text
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }

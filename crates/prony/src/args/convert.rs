@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use prony_types::Precision;
 
+use super::PrintArgs;
 use crate::options::yes_or_no;
 
 #[derive(Debug, Args)]
@@ -38,7 +39,6 @@ pub(crate) struct ConvertArgs {
     /// Replace the file if it is there
     #[arg(long)]
     pub(crate) force: bool,
-    /// Print JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use prony_types::{DataSource, DataSpec, SceneKind};
 
+use super::PrintArgs;
 use crate::fetch::Sha256Hex;
 
 #[derive(Debug, Args)]
@@ -40,9 +41,8 @@ pub(crate) struct SynthArgs {
     /// The same seed gives the same bytes, everywhere
     #[arg(long, default_value_t = 7)]
     pub(crate) seed: u64,
-    /// No progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 /// Which images of which data set.
@@ -95,9 +95,8 @@ pub(crate) struct InfoArgs {
     /// Decode every image and name those that cannot be
     #[arg(long)]
     pub(crate) check: bool,
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
@@ -126,12 +125,8 @@ pub(crate) struct SubsetArgs {
     /// Scale images down whose longest side is above this, with their boxes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub(crate) max_side: Option<u32>,
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// No progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
@@ -158,7 +153,6 @@ pub(crate) struct FetchArgs {
     /// How many bytes a file must have; one for each URL
     #[arg(long, value_name = "BYTES")]
     pub(crate) size: Vec<u64>,
-    /// No progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use prony_types::Precision;
 
+use super::PrintArgs;
 use crate::engine_options::EngineArgs;
 use crate::options::{ImageSize, Library, Size};
 
@@ -78,13 +79,8 @@ pub(crate) struct BuildArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) rebuild: bool,
 
-    /// Print the result as JSON on stdout
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
-
-    /// No progress
-    #[arg(long, short, help_heading = "Output")]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
@@ -99,10 +95,6 @@ pub(crate) struct CacheArgs {
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) home: Option<PathBuf>,
 
-    /// As JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-
     #[command(subcommand)]
     pub(crate) verb: CacheVerb,
 }
@@ -111,12 +103,12 @@ pub(crate) struct CacheArgs {
 pub(crate) enum CacheVerb {
     /// What is in the cache
     #[command(after_help = "Example:\n  prony cache list --json")]
-    List,
+    List(PrintArgs),
     /// Remove engines; those that are being made stay
     Prune(PruneArgs),
     /// Hash every engine and hold it against its sidecar; exit 1 where one does not fit
     #[command(after_help = "Example:\n  prony cache verify")]
-    Verify,
+    Verify(PrintArgs),
 }
 
 #[derive(Debug, Args)]
@@ -135,6 +127,8 @@ pub(crate) struct PruneArgs {
     /// Everything
     #[arg(long)]
     pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 /// How long something was not used.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{BenchArgs, OutputArgs};
+use super::{BenchArgs, PrintArgs};
 use crate::options::BenchOptions;
 
 #[derive(Debug, Args)]
@@ -46,7 +46,11 @@ pub(crate) struct EvalArgs {
     pub(crate) plan: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) print: PrintArgs,
+
+    /// Say more about what is going on
+    #[arg(long, short, help_heading = "Output", conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
 }
 
 impl EvalArgs {
@@ -57,7 +61,8 @@ impl EvalArgs {
             plan: self.plan.clone(),
             resume: None,
             dry_run: false,
-            output: self.output,
+            print: self.print,
+            verbose: self.verbose,
         }
     }
 }

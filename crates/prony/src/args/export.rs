@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use prony_forge::export::{EndToEnd, OPSETS};
 
+use super::PrintArgs;
 use crate::options::ImageSize;
 
 #[derive(Debug, Args)]
@@ -56,9 +57,8 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Print JSON on stdout instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }
 
 /// Which branches of the head.

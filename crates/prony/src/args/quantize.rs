@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use prony_types::{BackendName, CalibrationMethod, QuantiseFor};
 
+use super::PrintArgs;
 use crate::engine_options::{CALIBRATION_FRAMES, CALIBRATION_SEED, REWRITE_METHOD};
 use crate::gate_options::GateLimit;
 use crate::options::{ImageSize, Library, yes_or_no};
@@ -87,10 +88,6 @@ pub(crate) struct QuantizeArgs {
     /// Replace what is there
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
-    /// Print the report as JSON on stdout
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
-    /// No progress
-    #[arg(short, long, help_heading = "Output")]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
 }

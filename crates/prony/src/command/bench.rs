@@ -2,8 +2,9 @@
 
 mod resume;
 
+use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -20,9 +21,10 @@ use crate::command::{terminal_width, with_sign_of_life};
 use crate::discover::choose;
 use crate::machine::machine;
 use crate::options::BenchOptions;
+use crate::output::{StdoutError, print};
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
+    Beginning, Ending, Files, Interrupt, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
     refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
@@ -51,7 +53,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let lock = match args.dry_run {
         true => None,
-        false => match wait_for_machine(&interrupt, args.output.quiet)? {
+        false => match wait_for_machine(&interrupt)? {
             None => return Ok(ExitCode::Interrupted),
             lock => lock,
         },
@@ -77,7 +79,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let kept: Vec<&str> =
         kept.filter(|cell| cell.status == CellStatus::Completed).map(|cell| cell.id.as_str()).collect();
     if args.dry_run {
-        return dry_run(&resolved, &kept, args.output.json);
+        return dry_run(&resolved, &kept, args.print.json);
     }
     let baseline = resolved.plan.gates.baseline.as_deref().map(prony_store::read_record_at).transpose()?;
     let folder = match &earlier {
@@ -87,9 +89,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref()));
     let (id, log) = (folder.id(), folder.file("run.log"));
     let files = Files::new(folder, redactor.clone())?;
-    start_log(&log, args.output.verbose, redactor)?;
-    let loudness = if args.output.quiet { Loudness::Quiet } else { Loudness::Normal };
-    greet(&resolved, kept.len(), files.path(), loudness);
+    start_log(&log, args.verbose, redactor)?;
+    greet(&resolved, kept.len(), files.path());
     let info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
         None => run_info(id, std::env::args().collect())?,
@@ -99,7 +100,6 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         plan: resolved.plan,
         fates: resolved.fates,
         earlier: earlier.map(|(_, record)| record),
-        loudness,
         environment,
         reference_cache,
         artifact_cache,
@@ -113,22 +113,19 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         bail!("{reason}");
     }
     let written = files.write_all(&record);
-    show(&files.shown(&record), files.path(), args);
+    let shown = show(&files.shown(&record), files.path(), args);
     if let Err(error) = written {
         // The measurement stands and was shown; what is on disk does not.
-        eprintln!("error: {error:#}");
+        say!("error: {error:#}");
         return Ok(ExitCode::CellFailed);
     }
+    shown?;
     Ok(record.run.exit_code.unwrap_or(ExitCode::CellFailed))
 }
 
 /// One run at a time on a machine; `None` when the user gave up waiting.
-pub(super) fn wait_for_machine(interrupt: &Interrupt, quiet: bool) -> anyhow::Result<Option<MachineLock>> {
-    let waiting = || {
-        if !quiet {
-            eprintln!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
-        }
-    };
+pub(super) fn wait_for_machine(interrupt: &Interrupt) -> anyhow::Result<Option<MachineLock>> {
+    let waiting = || note!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
     MachineLock::acquire(interrupt, waiting).context("cannot take the machine's measuring lock")
 }
 
@@ -171,10 +168,7 @@ impl io::Write for LogFile {
 }
 
 /// The first line, before anything slow.
-fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
-    if loudness == Loudness::Quiet {
-        return;
-    }
+fn greet(resolved: &Resolved, kept: usize, folder: &Path) {
     let count = resolved.plan.cells.len();
     let cells = if count == 1 { "cell" } else { "cells" };
     let left = count.saturating_sub(resolved.fates.len() + kept) as f64;
@@ -188,30 +182,29 @@ fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
         .filter(|_| resolved.plan.timed)
         .map(|s| format!(", about {}{beside}", short_time(s * left)))
         .unwrap_or_default();
-    eprintln!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
-    resolved.notes.iter().for_each(|note| eprintln!("  {note}"));
+    note!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
+    resolved.notes.iter().for_each(|note| note!("  {note}"));
 }
 
-/// The table on stdout, or the record with `--json`. A reader who has gone is no error: the run is on disk.
-fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) {
-    let text = if args.output.json {
+/// The table on stdout, or the record with `--json`.
+fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) -> Result<(), StdoutError> {
+    let text = if args.print.json {
         serde_json::to_string_pretty(record).unwrap_or_default() + "\n"
     } else {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let table = prony_report::terminal(record, terminal_width(), colour);
-        let details = match args.output.verbose {
+        let details = match args.verbose {
             true => prony_report::rooflines(record, terminal_width(), colour),
             false => String::new(),
         };
         format!("{table}{details}\nreport: {}\n", folder.join("report.html").display())
     };
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    print(text)
 }
 
 fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<ExitCode> {
     let plan = &resolved.plan;
     let seconds = estimate_s(&plan.budget);
-    let mut out = io::stdout().lock();
     if json {
         let cells: Vec<_> = plan
             .cells
@@ -228,17 +221,15 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
                 })
             })
             .collect();
-        serde_json::to_writer_pretty(
-            &mut out,
-            &serde_json::json!({ "plan": plan, "cells": cells, "notes": resolved.notes }),
-        )?;
-        writeln!(out)?;
+        let all = serde_json::json!({ "plan": plan, "cells": cells, "notes": resolved.notes });
+        print(serde_json::to_string_pretty(&all)? + "\n")?;
         return Ok(ExitCode::Ok);
     }
     let about = |seconds: Option<f64>| match seconds {
         Some(seconds) => format!("about {}", short_time(seconds)),
         None => "for as long as the samples take".to_owned(),
     };
+    let mut out = String::new();
     for note in &resolved.notes {
         writeln!(out, "note: {note}")?;
     }
@@ -263,5 +254,6 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
         Some(seconds) => writeln!(out, "{} in all; nothing was run", short_time(seconds * count))?,
         None => writeln!(out, "nothing was run")?,
     }
+    print(out)?;
     Ok(ExitCode::Ok)
 }

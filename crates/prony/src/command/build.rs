@@ -29,7 +29,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     how.export.imgsz = args.imgsz.map(|size| size.0);
     how.export.batch = args.batch;
     let opened = open(&args.model, &how)?;
-    opened.notes.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
+    opened.notes.iter().for_each(|note| note!("{note}"));
     let (spec, info) = opened.parts();
     let precisions = precisions(&args.precision);
     let imgsz = check(args, &spec, &info, &precisions)?;
@@ -37,28 +37,23 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let cache = artifacts(&home.join("cache"));
     let interrupt = Interrupt::listen()?;
     // Kernels are timed while an engine is built: not beside a timed cell.
-    let Some(_lock) = wait_for_machine(&interrupt, args.quiet)? else { return Ok(ExitCode::Interrupted) };
+    let Some(_lock) = wait_for_machine(&interrupt)? else { return Ok(ExitCode::Interrupted) };
     let runtime = match runtime(args, &home)? {
         Ok(runtime) => runtime,
         Err(missing) => {
             let without = |&precision| Outcome { precision, status: Status::Skipped(missing.clone()), copied_to: None };
             let outcomes: Vec<Outcome> = precisions.iter().map(without).collect();
-            match args.json {
-                true => show(&spec, &outcomes, true)?,
-                // Once, not once a precision.
-                false => eprintln!("error: {missing}"),
+            // Once, not once per precision.
+            say!("error: {missing}");
+            if args.print.json {
+                show(&spec, &outcomes, true)?;
             }
             return Ok(outcome::code(&outcomes));
         }
     };
     fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
     let prepared = args.prepare.then(|| PreparedSystem::begin(&state_folder()?, Places::here())).transpose()?;
-    let say = |text: &str| {
-        if !args.quiet {
-            eprintln!("{text}");
-        }
-    };
-    prepared.iter().flat_map(|prepared| &prepared.notes).for_each(|note| say(note));
+    prepared.iter().flat_map(|prepared| &prepared.notes).for_each(|note| note!("{note}"));
     let scenes = matches!(spec.source, ModelSource::Builtin(_));
     let mut outcomes = Vec::new();
     for &precision in &precisions {
@@ -82,7 +77,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             timeout_s: args.engine.build_timeout_s().unwrap_or(BUILD_TIMEOUT_S),
             ring_fd: -1,
         };
-        let site = Site { log: cache.join("build.log"), interrupt: &interrupt, quiet: args.quiet };
+        let site = Site { log: cache.join("build.log"), interrupt: &interrupt };
         let mut outcome = Outcome { precision, status: site.make(job), copied_to: None };
         if let (Status::Made { artifact, .. }, Some(out)) = (&outcome.status, &args.out) {
             match copy(artifact, out, &spec.name, precision) {
@@ -93,10 +88,10 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         outcomes.push(outcome);
     }
     // Before the table: what was changed is back when the result is there.
-    prepared.into_iter().flat_map(PreparedSystem::end).for_each(|problem| say(&problem));
-    show(&spec, &outcomes, args.json)?;
+    prepared.into_iter().flat_map(PreparedSystem::end).for_each(|problem| say!("{problem}"));
+    show(&spec, &outcomes, args.print.json)?;
     if interrupt.asked() {
-        say("interrupted; the build under way was killed, the cache is whole");
+        say!("interrupted; the build under way was killed, the cache is whole");
         return Ok(ExitCode::Interrupted);
     }
     Ok(outcome::code(&outcomes))

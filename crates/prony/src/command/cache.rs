@@ -1,36 +1,36 @@
 //! `prony cache`: the engines that were built and the graphs that were made, whether they are whole, and what may go.
 
-use std::io::{self, Write as _};
-
 use prony_forge::{Cache, Described, Entry, Kind, Making, Pruned, Rule};
 use prony_types::ExitCode;
 use serde_json::json;
 
 use crate::args::{CacheArgs, CacheVerb, PruneArgs};
 use crate::command::with_sign_of_life;
+use crate::output::{print, print_json};
 use crate::run::artifacts;
 use crate::runtime::{home, megabytes};
 
 pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
     let cache = Cache::at(artifacts(&home::folder(args.home.as_deref())?.join("cache")));
     match &args.verb {
-        CacheVerb::List => list(&cache, args.json),
-        CacheVerb::Prune(rule) => prune(&cache, rule, args.json),
-        CacheVerb::Verify => verify(&cache, args.json),
+        CacheVerb::List(print) => list(&cache, print.json),
+        CacheVerb::Prune(rule) => prune(&cache, rule),
+        CacheVerb::Verify(print) => verify(&cache, print.json),
     }
 }
 
 fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     let entries = cache.list();
     if json {
-        return print(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries }));
+        print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries }))?;
+        return Ok(ExitCode::Ok);
     }
     let mut text = String::new();
     for entry in &entries {
         text += &line(entry);
     }
     text += &format!("{}\n", summary(cache, &entries));
-    io::stdout().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(ExitCode::Ok)
 }
 
@@ -39,7 +39,7 @@ fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     let damaged = entries.iter().filter(|entry| entry.problem.is_some()).count();
     let code = if damaged == 0 { ExitCode::Ok } else { ExitCode::CellFailed };
     if json {
-        print(
+        print_json(
             &json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries, "damaged": damaged }),
         )?;
         return Ok(code);
@@ -49,16 +49,17 @@ fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
         0 => format!("{}, all whole\n", summary(cache, &entries)),
         n => format!("{}, {n} damaged; they are rebuilt when they are asked for\n", summary(cache, &entries)),
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(code)
 }
 
-fn prune(cache: &Cache, args: &PruneArgs, json: bool) -> anyhow::Result<ExitCode> {
+fn prune(cache: &Cache, args: &PruneArgs) -> anyhow::Result<ExitCode> {
     let rule =
         Rule { unused_for: args.older_than.map(|age| age.0), fit_bytes: args.to.map(|size| size.0), all: args.all };
     let pruned = cache.prune(rule);
-    if json {
-        return print(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "pruned": pruned }));
+    if args.print.json {
+        print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "pruned": pruned }))?;
+        return Ok(ExitCode::Ok);
     }
     let Pruned { removed, freed_bytes, in_use } = &pruned;
     let mut text: String = removed.iter().map(line).collect();
@@ -66,12 +67,7 @@ fn prune(cache: &Cache, args: &PruneArgs, json: bool) -> anyhow::Result<ExitCode
     if !in_use.is_empty() {
         text += &format!("; {} in use and kept", in_use.len());
     }
-    writeln!(io::stdout(), "{text}")?;
-    Ok(ExitCode::Ok)
-}
-
-fn print(value: &serde_json::Value) -> anyhow::Result<ExitCode> {
-    writeln!(io::stdout(), "{}", serde_json::to_string_pretty(value)?)?;
+    print(text + "\n")?;
     Ok(ExitCode::Ok)
 }
 

@@ -1,7 +1,7 @@
 //! `prony compare`: a run against an earlier one.
 
 use std::cell::RefCell;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
@@ -12,6 +12,7 @@ use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, Run
 use crate::args::CompareArgs;
 use crate::command::terminal_width;
 use crate::gate_options;
+use crate::output::print;
 use crate::run::{Recorded, Scores, paired};
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
@@ -54,14 +55,14 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         rows,
         gates,
     };
-    let text = match args.json {
+    let text = match args.print.json {
         true => serde_json::to_string_pretty(&comparison)? + "\n",
         false => {
             let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             prony_report::comparison(&comparison, terminal_width(), colour)
         }
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print(text)?;
     Ok(comparison.exit_code)
 }
 

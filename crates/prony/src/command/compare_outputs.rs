@@ -31,13 +31,13 @@ pub(crate) fn compare_outputs(args: &CompareOutputsArgs) -> anyhow::Result<ExitC
         runtimes.and_then(|runtimes| with_sign_of_life("running both models", || attempt(args, names, runtimes)));
     match found {
         Ok(finding) => {
-            finding.print(args.json)?;
+            finding.print(args.print.json)?;
             Ok(if finding.agree { ExitCode::Ok } else { ExitCode::Gate })
         }
         // What the user gave is wrong, or it is the backend's doing: two exit codes.
         Err(error) => match error.downcast_ref::<BackendError>() {
             Some(cause) if !matches!(cause.kind(), FailureKind::Input | FailureKind::Model) => {
-                eprintln!("error: {error:#}");
+                say!("error: {error:#}");
                 Ok(ExitCode::CellFailed)
             }
             _ => Err(error),
@@ -146,7 +146,7 @@ fn open(name: &str, args: &CompareOutputsArgs) -> anyhow::Result<ModelFile> {
     let mut how = Opening::in_home(args.home.as_deref());
     how.export.imgsz = args.imgsz.map(|size| size.0);
     let Opened { file: model, notes, .. } = crate::model::open(name, &how)?;
-    notes.iter().for_each(|note| eprintln!("{note}"));
+    notes.iter().for_each(|note| note!("{note}"));
     ensure!(model.engine.is_none(), "{name} is an engine; give the ONNX files, or use `prony bench` for engines");
     Ok(model)
 }

@@ -1,7 +1,6 @@
 //! `prony convert`: an ONNX file in 16-bit floats, and beside it how it was made.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 
 use anyhow::{Context as _, ensure};
 use prony_forge::convert::{ConvertReport, Converted, Why, convert as to_half};
@@ -11,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::target::Target;
 use crate::args::ConvertArgs;
-use crate::command::with_sign_of_life;
+use crate::command::with_making_progress;
 use crate::model::{Located, Opening, locate, open};
+use crate::output::print;
 use crate::runtime::megabytes;
 use crate::version::VERSION;
 
@@ -24,16 +24,16 @@ const SHOWN: usize = 8;
 pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let spec = spec(args)?;
     let Located { source, note } = locate(&args.model)?;
-    note.iter().for_each(|note| eprintln!("{note}"));
+    note.iter().for_each(|note| note!("{note}"));
     let target = Target::find(args.output.as_deref(), &source, &format!("-{}", spec.precision), args.force)?;
-    let (made, model) = with_sign_of_life("converting", || -> anyhow::Result<(Converted, ModelFile)> {
+    let (made, model) = with_making_progress("converting", || -> anyhow::Result<(Converted, ModelFile)> {
         let model = open(&args.model, &Opening::in_home(None))?.file;
         let made = to_half(&model, &spec).with_context(|| args.model.clone())?;
         Ok((made, model))
     })?;
     let sidecar = sidecar(args, &spec, &model, &made);
     target.write(&made.bytes, &sidecar)?;
-    let told = match args.json {
+    let told = match args.print.json {
         true => {
             let mut told = sidecar;
             told["output"] = json!(target.file);
@@ -41,8 +41,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
         }
         false => summary(&made.report, &target),
     };
-    // A reader that has seen enough is no error.
-    let _ = io::stdout().lock().write_all(told.as_bytes());
+    print(told)?;
     Ok(ExitCode::Ok)
 }
 

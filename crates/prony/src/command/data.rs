@@ -4,15 +4,15 @@ mod fetch;
 mod info;
 mod subset;
 
-use std::io::IsTerminal as _;
-
 use indicatif::{ProgressBar, ProgressStyle};
 use prony_source::dataset::{self, Dataset};
 use prony_source::synth;
 use prony_types::{ExitCode, SceneKind};
+use serde_json::json;
 
 use crate::args::{ChoiceArgs, DataArgs, DataVerb, SynthArgs};
 use crate::command::with_sign_of_life;
+use crate::output::{is_live, print, print_json};
 use crate::run::Interrupt;
 
 pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
@@ -26,7 +26,7 @@ pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
 
 fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let bar = bar(args.quiet, u64::from(args.count), "scenes")?;
+    let bar = bar(u64::from(args.count), "scenes")?;
     let progress = |done: u32| {
         bar.set_position(u64::from(done));
         !interrupt.asked()
@@ -34,13 +34,24 @@ fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
     let outcome = synth::write(args.kind, args.count, args.seed, &args.out, &progress);
     bar.finish_and_clear();
     if interrupt.asked() {
-        eprintln!("interrupted; what was written so far is in {}", args.out.display());
+        say!("interrupted; what was written so far is in {}", args.out.display());
         return Ok(ExitCode::Interrupted);
     }
     let summary = outcome?;
-    if !args.quiet {
-        println!(
-            "{}: {} {} scenes with {} objects of {} classes ({:.1} MB), seed {}",
+    match args.print.json {
+        true => print_json(&json!({
+            "schema": "prony.synth/1",
+            "out": args.out,
+            "kind": args.kind,
+            "seed": args.seed,
+            "images": summary.images,
+            "objects": summary.objects,
+            "classes": summary.classes,
+            "image_bytes": summary.image_bytes,
+        }))?,
+        false => print(format!(
+            "{}: {} {} scenes with {} objects of {} classes ({:.1} MB), seed {}\n\
+             COCO: annotations/instances.json   Ultralytics: data.yaml\n",
             args.out.display(),
             summary.images,
             args.kind,
@@ -48,15 +59,14 @@ fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
             summary.classes.len(),
             summary.image_bytes as f64 / 1e6,
             args.seed,
-        );
-        println!("COCO: annotations/instances.json   Ultralytics: data.yaml");
+        ))?,
     }
     Ok(ExitCode::Ok)
 }
 
 /// On a terminal, how many of `count` are done; elsewhere nothing.
-fn bar(quiet: bool, count: u64, what: &str) -> anyhow::Result<ProgressBar> {
-    if quiet || !std::io::stderr().is_terminal() {
+fn bar(count: u64, what: &str) -> anyhow::Result<ProgressBar> {
+    if !is_live() {
         return Ok(ProgressBar::hidden());
     }
     let style = ProgressStyle::with_template(&format!("  {{bar:30.cyan/dim}} {{pos}}/{{len}} {what}  ETA {{eta}}"))?;

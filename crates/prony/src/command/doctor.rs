@@ -1,14 +1,15 @@
 //! `prony doctor`: what this machine is, what it can run, and whether it is fit to be measured on.
 
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use anyhow::Context as _;
 use prony_types::ExitCode;
+use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::command::with_sign_of_life;
 use crate::machine::machine;
+use crate::output::{print, print_json};
 
 /// It reports and does not gate: a machine without anything, or one with a FAIL, is no error.
 pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
@@ -16,30 +17,24 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let look = || machine(Path::new("."), args.home.as_deref(), &explicit);
     let (environment, _) = with_sign_of_life("looking at this machine", look)?;
-    let text = match args.json {
+    let text = match args.print.json {
         true => serde_json::to_string_pretty(&environment)? + "\n",
         false => prony_probe::env_report(&environment),
     };
     match &args.out {
         Some(path) if path.as_os_str() != "-" => {
             prony_store::write_atomic(path, text.as_bytes())?;
-            print(&format!("{}\n", path.display()))?;
+            match args.print.json {
+                true => print_json(&json!({ "file": path }))?,
+                false => print(format!("{}\n", path.display()))?,
+            }
         }
         _ => {
-            let colour = !args.json && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            print(&if colour { coloured(&text) } else { text })?;
+            let colour = !args.print.json && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            print(if colour { coloured(&text) } else { text })?;
         }
     }
     Ok(ExitCode::Ok)
-}
-
-/// A reader that has seen enough, `head` say, is no error.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("cannot write to stdout"),
-    }
 }
 
 /// The outcomes of the preflight in colour; no other line begins like them.

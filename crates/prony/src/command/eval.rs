@@ -2,7 +2,6 @@
 
 mod text;
 
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
@@ -18,6 +17,7 @@ use serde::Serialize;
 use crate::args::EvalArgs;
 use crate::command::with_sign_of_life;
 use crate::options::BenchOptions;
+use crate::output::print;
 use crate::run::scored;
 
 /// Problems that are told on the terminal; the rest is counted.
@@ -73,16 +73,15 @@ fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
     );
     let data = args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")?;
     let outcome = with_sign_of_life("scoring", || score_file(args, detections, data))?;
-    let text = if args.output.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
-    if !args.output.json {
-        outcome.problems.iter().take(TOLD).for_each(|problem| eprintln!("warning: {problem}"));
+    let text = if args.print.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
+    if !args.print.json {
+        outcome.problems.iter().take(TOLD).for_each(|problem| say!("warning: {problem}"));
         let more = outcome.problem_count.saturating_sub(TOLD.min(outcome.problems.len()) as u64);
         if more > 0 {
-            eprintln!("warning: {more} more like these");
+            say!("warning: {more} more like these");
         }
     }
-    // A reader that has seen enough is no error.
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    print(text)?;
     Ok(ExitCode::Ok)
 }
 

@@ -1,6 +1,5 @@
 //! `prony export`: a checkpoint as ONNX, without Python.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
@@ -13,13 +12,14 @@ use serde_json::{Value, json};
 
 use super::target::Target;
 use crate::args::ExportArgs;
-use crate::command::with_sign_of_life;
+use crate::command::with_making_progress;
+use crate::output::print;
 
 pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let source = ModelSource::File(args.model.clone());
     let target = Target::find(args.output.as_deref(), &source, "", args.force)?;
-    let checkpoint = with_sign_of_life("reading the checkpoint", || Checkpoint::open(&args.model))?;
+    let checkpoint = with_making_progress("reading the checkpoint", || Checkpoint::open(&args.model))?;
     let options = ExportOptions {
         imgsz: args.imgsz.map(|size| size.0),
         batch: args.batch,
@@ -28,18 +28,17 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         opset: args.opset,
         end2end: args.end2end.into(),
     };
-    let made = with_sign_of_life("writing the graph", || prony_forge::export::export(&checkpoint, &options))
+    let made = with_making_progress("writing the graph", || prony_forge::export::export(&checkpoint, &options))
         .with_context(|| format!("cannot export {}", args.model.display()))?;
     let seconds = started.elapsed().as_secs_f64();
     let summary = Summary { args, target: &target.file, checkpoint: &checkpoint, made: &made, seconds };
-    with_sign_of_life("writing the file", || target.write(&made.bytes, &summary.json()))?;
+    with_making_progress("writing the file", || target.write(&made.bytes, &summary.json()))?;
     let summary = Summary { seconds: started.elapsed().as_secs_f64(), ..summary };
-    let text = match args.json {
+    let text = match args.print.json {
         true => serde_json::to_string_pretty(&summary.json())? + "\n",
         false => summary.text(),
     };
-    // A reader that has seen enough is no error.
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    print(text)?;
     Ok(ExitCode::Ok)
 }
 

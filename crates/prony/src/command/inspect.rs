@@ -6,7 +6,7 @@ mod graph;
 mod sheet;
 mod text;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -26,6 +26,7 @@ use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{Found, choose, discover, discover_for, question};
 use crate::model::{Opening, is_checkpoint, locate};
+use crate::output::print;
 use crate::run::Interrupt;
 use crate::runtime::home;
 
@@ -59,7 +60,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     if let ModelSource::File(path) = &source
         && is_checkpoint(path)
     {
-        print(&of_checkpoint(args, path)?);
+        print(of_checkpoint(args, path)?)?;
         return Ok(ExitCode::Ok);
     }
     let findings = match with_sign_of_life("looking at the model", || look(args, &source))? {
@@ -70,18 +71,18 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
             file.forget_bytes_on_disk();
             let interrupt = Interrupt::listen()?;
             // Its layers are timed: not beside a timed cell, and no cell beside it.
-            let Some(_lock) = wait_for_machine(&interrupt, false)? else { return Ok(ExitCode::Interrupted) };
+            let Some(_lock) = wait_for_machine(&interrupt)? else { return Ok(ExitCode::Interrupted) };
             let opened = with_sign_of_life("opening the engine", || open(args, source, &file.sha256, &interrupt))?;
             let Some(opened) = opened else { return Ok(ExitCode::Interrupted) };
             let opened = Some(opened);
             Findings { name: &args.model, file: *file, bytes, opened, graph: None, runners: None, layers: false }
         }
     };
-    let text = match args.json {
+    let text = match args.print.json {
         true => serde_json::to_string_pretty(&findings.json())? + "\n",
         false => findings.text(),
     };
-    print(&text);
+    print(text)?;
     Ok(ExitCode::Ok)
 }
 
@@ -96,10 +97,15 @@ fn of_checkpoint(args: &InspectArgs, path: &Path) -> anyhow::Result<String> {
             None
         }
     };
-    if args.json {
+    if args.print.json {
         let mut all = described.json();
         match &graph {
-            Some(Ok(findings)) => all["onnx"] = findings.json(),
+            Some(Ok(findings)) => {
+                // The network's own, so that they are those of its ONNX file.
+                all["parameters"] = json!(findings.file.info.parameters);
+                all["flops"] = json!(findings.graph.as_ref().map(|graph| graph.anatomy.cost.flops()));
+                all["onnx"] = findings.json();
+            }
             Some(Err(reason)) => all["not_exported"] = json!(format!("{reason:#}")),
             None => {}
         }
@@ -122,11 +128,6 @@ fn as_graph(args: &InspectArgs) -> anyhow::Result<Findings<'_>> {
         Looked::Graph(findings) => Ok(*findings),
         Looked::Engine(_) => bail!("{} was made into an engine", args.model),
     }
-}
-
-fn print(text: &str) {
-    // A reader that has seen enough is no error.
-    let _ = io::stdout().lock().write_all(text.as_bytes());
 }
 
 fn refuse_flags_of_engines(args: &InspectArgs) -> anyhow::Result<()> {

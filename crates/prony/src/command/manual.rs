@@ -1,17 +1,16 @@
 //! Completions and manual pages, made from the same description of the command line that parses it.
 
-use std::io::{self, Write as _};
-
 use clap::CommandFactory as _;
 use prony_types::ExitCode;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
+use crate::output::print;
 
 /// Prints shell completions.
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "prony", &mut script);
-    io::stdout().write_all(&script)?;
+    print(&script)?;
     Ok(ExitCode::Ok)
 }
 
@@ -25,7 +24,7 @@ pub(crate) fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            io::stdout().write_all(&page)?;
+            print(&page)?;
         }
     }
     Ok(ExitCode::Ok)

@@ -3,16 +3,12 @@
 mod gate;
 mod text;
 
-use std::time::Duration;
-
 use anyhow::{Context as _, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 use prony_forge::ForgeError;
 use prony_forge::quantise::{LayerLoss, Quantised, Site, quantise, sensitivity};
 use prony_model::ModelFile;
 use prony_types::{
-    BackendName, BuildProgress, CalibrationSpec, ExitCode, FailureKind, HeadChoice, ModelSource, QuantiseSpec,
-    RuntimeSpec,
+    BackendName, CalibrationSpec, ExitCode, FailureKind, HeadChoice, ModelSource, QuantiseSpec, RuntimeSpec,
 };
 
 use self::gate::{Gate, Search};
@@ -22,6 +18,7 @@ use super::target::Target;
 use crate::args::QuantizeArgs;
 use crate::engine_options::calibration_source;
 use crate::model::{Located, Opening, locate, open};
+use crate::output::MakingProgress;
 use crate::resolve::image_size;
 use crate::run::{Interrupt, artifacts};
 use crate::runtime::home;
@@ -37,7 +34,7 @@ pub(crate) fn quantize(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
         if !failed {
             return Err(error);
         }
-        eprintln!("error: {error:#}");
+        say!("error: {error:#}");
         Ok(ExitCode::CellFailed)
     })
 }
@@ -45,7 +42,7 @@ pub(crate) fn quantize(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
 fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     let spec = spec(args)?;
     let Located { source, note } = locate(&args.model)?;
-    note.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
+    note.iter().for_each(|note| note!("{note}"));
     let gate = Gate::asked(args, &source)?;
     let mut how = Opening::in_home(args.home.as_deref());
     how.export.imgsz = args.imgsz.map(|size| size.0);
@@ -59,7 +56,14 @@ fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     let folder = folder.filter(|folder| std::fs::create_dir_all(folder).is_ok());
     let site = Site { cache: folder.as_deref(), runtime: runtime.as_ref(), imgsz, threads: args.threads };
     let interrupt = Interrupt::listen()?;
-    let work = Work { name: &args.model, model: &model, source: &source, site, interrupt, bar: bar(args.quiet) };
+    let work = Work {
+        name: &args.model,
+        model: &model,
+        source: &source,
+        site,
+        interrupt,
+        progress: MakingProgress::new(&args.model),
+    };
     let losses = if args.sensitivity { Some(work.sensitivity(&spec)?) } else { None };
     let search = match (&gate, &losses) {
         (Some(gate), Some(losses)) => Some(gate.search(&work, &spec, losses)?),
@@ -69,13 +73,13 @@ fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
         Some(Search { best, found }) => (best, Some(found)),
         None => (work.quantise(&spec)?, None),
     };
-    work.bar.finish_and_clear();
+    work.progress.clear();
     let held = search.as_ref().is_none_or(|found| found.held);
     if held {
         target.write(&quantised.bytes, &quantised.report)?;
     }
     let outcome = Outcome { model: &args.model, target: &target, quantised: &quantised, losses, gate: search };
-    outcome.show(args.json)?;
+    outcome.show(args.print.json)?;
     Ok(if held { ExitCode::Ok } else { ExitCode::Gate })
 }
 
@@ -86,32 +90,27 @@ struct Work<'a> {
     source: &'a ModelSource,
     site: Site<'a>,
     interrupt: Interrupt,
-    bar: ProgressBar,
+    progress: MakingProgress,
 }
 
 impl Work<'_> {
     fn quantise(&self, spec: &QuantiseSpec) -> anyhow::Result<Quantised> {
         let beat = || self.end_if_asked();
-        quantise(self.model, self.source, spec, &self.site, &mut |progress| self.show(&progress), &beat)
+        quantise(self.model, self.source, spec, &self.site, &mut |progress| self.progress.show(&progress), &beat)
             .with_context(|| self.name.to_owned())
     }
 
     fn sensitivity(&self, spec: &QuantiseSpec) -> anyhow::Result<Vec<LayerLoss>> {
         let beat = || self.end_if_asked();
-        sensitivity(self.model, self.source, spec, &self.site, &mut |progress| self.show(&progress), &beat)
+        sensitivity(self.model, self.source, spec, &self.site, &mut |progress| self.progress.show(&progress), &beat)
             .with_context(|| self.name.to_owned())
-    }
-
-    fn show(&self, progress: &BuildProgress) {
-        self.bar.set_position((progress.done.unwrap_or(0.0) * 1000.0) as u64);
-        self.bar.set_message(progress.doing.clone());
     }
 
     /// Between two frames nothing is half done: what was asked for is only written at the very end, and at once.
     fn end_if_asked(&self) {
         if self.interrupt.asked() {
-            self.bar.finish_and_clear();
-            eprintln!("interrupted; nothing was written");
+            self.progress.clear();
+            say!("interrupted; nothing was written");
             std::process::exit(i32::from(u8::from(ExitCode::Interrupted)));
         }
     }
@@ -147,18 +146,4 @@ fn runtime(args: &QuantizeArgs) -> anyhow::Result<Option<RuntimeSpec>> {
         }
         other => bail!("--backend {other} cannot show the tensors within a graph; use rten or ort-cpu"),
     }
-}
-
-/// How far it is, on a terminal.
-fn bar(quiet: bool) -> ProgressBar {
-    use std::io::IsTerminal as _;
-    if quiet || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(1000);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

@@ -1,13 +1,16 @@
 //! `prony report`: renders a run again from its record.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
+use clap::ValueEnum as _;
 use prony_types::{ExitCode, RunRecord};
+use serde_json::json;
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::command::terminal_width;
+use crate::output::{print, print_json};
 use crate::run::{Redactor, pictures};
 
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
@@ -17,19 +20,35 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     if args.redact {
         Redactor::new(&record.plan, &folder, None).record(&mut record);
     }
-    for (name, bytes) in render(&record, &folder, args.format)? {
-        let to_stdout = matches!(args.format, ReportFormat::Text | ReportFormat::Json);
-        match &args.out {
-            Some(path) if path.as_os_str() == "-" => io::stdout().write_all(&bytes)?,
-            Some(path) => prony_store::write_atomic(path, &bytes)?,
-            None if to_stdout => io::stdout().write_all(&bytes)?,
-            None => {
-                ensure!(!args.redact, "--redact would replace {name} of the run itself; say where to with --out");
-                let path = folder.join(&name);
-                prony_store::write_atomic(&path, &bytes)?;
-                println!("{}", path.display());
-            }
+    let usual = if args.print.json { ReportFormat::Json } else { ReportFormat::Text };
+    let format = args.format.unwrap_or(usual);
+    let on_stdout = match &args.out {
+        Some(path) => path.as_os_str() == "-",
+        None => matches!(format, ReportFormat::Text | ReportFormat::Json),
+    };
+    ensure!(
+        !on_stdout || !args.print.json || format == ReportFormat::Json,
+        "--json prints JSON on stdout, where --format {} would go too; name a file with --out",
+        format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    );
+    let mut files = Vec::new();
+    for (name, bytes) in render(&record, &folder, format)? {
+        if on_stdout {
+            print(&bytes)?;
+            continue;
         }
+        ensure!(
+            args.out.is_some() || !args.redact,
+            "--redact would replace {name} of the run itself; say where to with --out"
+        );
+        let path = args.out.clone().unwrap_or_else(|| folder.join(&name));
+        prony_store::write_atomic(&path, &bytes)?;
+        files.push(path);
+    }
+    if args.print.json && !on_stdout {
+        print_json(&json!({ "files": files }))?;
+    } else if args.out.is_none() {
+        files.iter().try_for_each(|path| print(format!("{}\n", path.display())))?;
     }
     Ok(ExitCode::Ok)
 }

@@ -6,7 +6,6 @@ mod output;
 mod shape;
 mod summary;
 
-use std::io::IsTerminal as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,6 +26,7 @@ use self::summary::{OutputSummary, Summary};
 use crate::args::RunArgs;
 use crate::discover::{choose, discover_for};
 use crate::model::{Opened, Opening, open};
+use crate::output::is_live;
 use crate::resolve::share;
 use crate::run::loader_path;
 use crate::runtime::home;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         if !failed {
             return Err(error);
         }
-        eprintln!("error: {error:#}");
+        say!("error: {error:#}");
         Ok(ExitCode::CellFailed)
     })
 }
@@ -57,7 +57,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         multi_label: false,
     };
     let Opened { file: model, notes, .. } = open(&args.model, &Opening::in_home(args.home.as_deref()))?;
-    notes.iter().for_each(|note| eprintln!("{note}"));
+    notes.iter().for_each(|note| note!("{note}"));
     ensure!(
         model.engine.is_none(),
         "{} is an engine, which `prony run` does not take; use `prony bench` or `prony inspect`",
@@ -122,7 +122,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         written,
         notes,
     };
-    summary.print(args.json)?;
+    summary.print(args.print.json)?;
     Ok(if summary.complain() { ExitCode::Gate } else { ExitCode::Ok })
 }
 
@@ -187,7 +187,7 @@ pub(super) fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
 
 /// A sign of life on a terminal, for models that take their time.
 fn spinner(message: String) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !is_live() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_message(message);

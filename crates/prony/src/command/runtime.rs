@@ -1,15 +1,18 @@
 //! `prony runtime`.
 
-use std::io::{self, Write as _};
 use std::time::Instant;
 
 use prony_types::ExitCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{RuntimeArgs, RuntimeInstallArgs, RuntimeListArgs, RuntimeNameArgs, RuntimeVerb};
+use crate::output::{print, print_json};
 use crate::run::Interrupt;
 use crate::runtime::{self, Installed, Order, Outcome, Request, RuntimeName, Shelf, State, Stopped, Turn, View};
 use crate::runtime::{home, megabytes};
+
+/// Version of the format of `--json`.
+const SCHEMA: &str = "prony.runtimes/1";
 
 pub(crate) fn runtime(args: &RuntimeArgs) -> anyhow::Result<ExitCode> {
     let shelf = Shelf::new(&home::folder(args.home.as_deref())?);
@@ -24,36 +27,41 @@ pub(crate) fn runtime(args: &RuntimeArgs) -> anyhow::Result<ExitCode> {
 fn install(shelf: &Shelf, args: &RuntimeInstallArgs) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let interrupt = Interrupt::listen()?;
-    let view = View::new(args.quiet);
+    let view = View::new();
     let order = Order { request: &args.runtime, from: args.from.as_deref(), view, interrupt: &interrupt };
-    let (installed, how) = match runtime::install(shelf, &order) {
-        Ok(Outcome::Already(installed)) => (installed, "is installed already and whole".to_owned()),
-        Ok(Outcome::Installed(installed)) => {
-            (installed, format!("installed in {:.1} s", begun.elapsed().as_secs_f64()))
-        }
+    let (installed, already) = match runtime::install(shelf, &order) {
+        Ok(Outcome::Already(installed)) => (installed, true),
+        Ok(Outcome::Installed(installed)) => (installed, false),
         Err(error) if error.is::<Stopped>() => {
-            eprintln!("interrupted; nothing was installed");
+            say!("interrupted; nothing was installed");
             return Ok(ExitCode::Interrupted);
         }
         // A file that was named and is no good is bad input; pip, network and disk are failures.
         Err(error) if args.from.is_some() && !runtime::is_failure(&error) => return Err(error),
         Err(error) => return Ok(failed(&error)),
     };
-    if !args.quiet {
-        let size = megabytes(installed.bytes());
-        println!("{} {} {how} ({size} in {})", installed.name, installed.version, installed.folder.display());
+    if args.print.json {
+        print_json(&json!({ "schema": SCHEMA, "already_installed": already, "runtime": described(&installed) }))?;
+        return Ok(ExitCode::Ok);
     }
+    let how = match already {
+        true => "is installed already and whole".to_owned(),
+        false => format!("installed in {:.1} s", begun.elapsed().as_secs_f64()),
+    };
+    let Installed { name, version, folder, .. } = &installed;
+    let size = megabytes(installed.bytes());
+    print(format!("{name} {version} {how} ({size} in {})\n", folder.display()))?;
     Ok(ExitCode::Ok)
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    say!("error: {error:#}");
     ExitCode::CellFailed
 }
 
 fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let view = View::new(false);
+    let view = View::new();
     let request = &args.runtime;
     if shelf.find(request).is_none() {
         return Ok(not_installed(shelf, request));
@@ -65,11 +73,20 @@ fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(failed(&error)),
     };
     let wanted = |found: &Installed| request.version.as_ref().is_none_or(|version| version.is_same(&found.version));
+    let mut removed = Vec::new();
     for installed in shelf.versions(request.name).into_iter().filter(wanted) {
+        let about = described(&installed);
         if let Err(error) = turn.remove(&installed.folder) {
             return Ok(failed(&error));
         }
-        println!("{} {} removed ({})", installed.name, installed.version, megabytes(installed.bytes()));
+        removed.push(about);
+        if !args.print.json {
+            let (name, version, size) = (installed.name, &installed.version, megabytes(installed.bytes()));
+            print(format!("{name} {version} removed ({size})\n"))?;
+        }
+    }
+    if args.print.json {
+        print_json(&json!({ "schema": SCHEMA, "removed": removed }))?;
     }
     Ok(ExitCode::Ok)
 }
@@ -77,11 +94,14 @@ fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
 fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
     let Some(installed) = shelf.find(&args.runtime) else { return Ok(not_installed(shelf, &args.runtime)) };
     match (installed.glance(), installed.main()) {
-        (State::Whole, Some(main)) => writeln!(io::stdout(), "{}", main.display())?,
+        (State::Whole, Some(_)) if args.print.json => {
+            print_json(&json!({ "schema": SCHEMA, "runtime": described(&installed) }))?;
+        }
+        (State::Whole, Some(main)) => print(format!("{}\n", main.display()))?,
         (state, _) => {
             let what = if let State::Damaged(what) = state { what } else { "it has no main file".to_owned() };
             let (name, version) = (installed.name, &installed.version);
-            eprintln!("error: {name} {version} is damaged: {what}; run `prony runtime install {name}@{version}`");
+            say!("error: {name} {version} is damaged: {what}; run `prony runtime install {name}@{version}`");
             return Ok(ExitCode::CellFailed);
         }
     }
@@ -90,7 +110,7 @@ fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
 
 fn not_installed(shelf: &Shelf, request: &Request) -> ExitCode {
     let folder = shelf.folder.display();
-    eprintln!("error: {request} is not installed in {folder}; run `prony runtime install {request}`");
+    say!("error: {request} is not installed in {folder}; run `prony runtime install {request}`");
     ExitCode::CellFailed
 }
 
@@ -99,7 +119,7 @@ fn list(shelf: &Shelf, args: &RuntimeListArgs) -> anyhow::Result<ExitCode> {
     let found: Vec<(RuntimeName, Vec<Installed>)> =
         RuntimeName::ALL.into_iter().map(|name| (name, shelf.versions(name))).collect();
     let bytes = found.iter().flat_map(|(_, versions)| versions).map(Installed::bytes).sum();
-    let bar = View::new(args.json).bar("checking".to_owned(), bytes);
+    let bar = View::new().bar("checking".to_owned(), bytes);
     let examine = |installed: Installed| {
         let state = installed.examine();
         bar.inc(installed.bytes());
@@ -108,12 +128,25 @@ fn list(shelf: &Shelf, args: &RuntimeListArgs) -> anyhow::Result<ExitCode> {
     let examined: Vec<(RuntimeName, Vec<(Installed, State)>)> =
         found.into_iter().map(|(name, versions)| (name, versions.into_iter().map(examine).collect())).collect();
     bar.finish_and_clear();
-    let text = if args.json { as_json(shelf, &examined)? } else { as_text(&examined) };
-    io::stdout().write_all(text.as_bytes())?;
+    match args.print.json {
+        true => print_json(&as_json(shelf, &examined))?,
+        false => print(as_text(&examined))?,
+    }
     Ok(ExitCode::Ok)
 }
 
-fn as_json(shelf: &Shelf, examined: &[(RuntimeName, Vec<(Installed, State)>)]) -> anyhow::Result<String> {
+/// A version that is installed.
+fn described(installed: &Installed) -> Value {
+    json!({
+        "name": installed.name.as_str(),
+        "version": installed.version,
+        "bytes": installed.bytes(),
+        "folder": installed.folder,
+        "path": installed.main(),
+    })
+}
+
+fn as_json(shelf: &Shelf, examined: &[(RuntimeName, Vec<(Installed, State)>)]) -> Value {
     let version = |(installed, state): &(Installed, State)| {
         let problem = if let State::Damaged(what) = state { Some(what) } else { None };
         json!({
@@ -132,9 +165,8 @@ fn as_json(shelf: &Shelf, examined: &[(RuntimeName, Vec<(Installed, State)>)]) -
             "install": format!("prony runtime install {name}"),
         })
     };
-    let runtimes: Vec<serde_json::Value> = examined.iter().map(runtime).collect();
-    let all = json!({ "schema": "prony.runtimes/1", "folder": shelf.folder, "runtimes": runtimes });
-    Ok(serde_json::to_string_pretty(&all)? + "\n")
+    let runtimes: Vec<Value> = examined.iter().map(runtime).collect();
+    json!({ "schema": SCHEMA, "folder": shelf.folder, "runtimes": runtimes })
 }
 
 fn as_text(examined: &[(RuntimeName, Vec<(Installed, State)>)]) -> String {

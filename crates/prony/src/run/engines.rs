@@ -13,6 +13,7 @@ use super::cell::Doing;
 use super::progress::short_time;
 use super::worker::{Message, Worker};
 use super::{Run, Waited};
+use crate::output::words;
 
 impl Run {
     /// Makes what the cells run that is not the model's own file, or finds it in the cache.
@@ -161,8 +162,7 @@ impl Run {
     }
 
     pub(super) fn show_build(&self, index: usize, progress: &BuildProgress) {
-        let left = progress.eta_s.map(|s| format!(", about {} left", short_time(s))).unwrap_or_default();
-        self.progress.figure(index, progress.done.unwrap_or(0.0), || format!("{}{left}", progress.doing));
+        self.progress.step(index, progress.done.unwrap_or(0.0), || words(progress));
     }
 }
 

@@ -1,35 +1,28 @@
 //! What a person sees while it runs: a bar a cell on a terminal, plain lines elsewhere. All of it on stderr.
 
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How much to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loudness {
-    Quiet,
-    Normal,
-}
+use crate::output::{Pace, is_live};
 
 /// Bars or lines, one a cell.
 pub(crate) struct Progress {
     bars: Option<MultiProgress>,
     cells: Vec<Line>,
-    loudness: Loudness,
 }
 
 struct Line {
     id: String,
     bar: Option<ProgressBar>,
+    pace: Pace,
 }
 
 const STEPS: u64 = 1000;
 
 impl Progress {
-    pub(crate) fn new(ids: &[String], loudness: Loudness) -> Progress {
-        let live = loudness == Loudness::Normal && std::io::stderr().is_terminal();
-        let bars = live.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)));
+    pub(crate) fn new(ids: &[String]) -> Progress {
+        let bars = is_live().then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)));
         let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0).min(36);
         let template = format!("  {{prefix:{width}}} {{bar:18.cyan/dim}} {{msg}}");
         let style = ProgressStyle::with_template(&template)
@@ -42,18 +35,17 @@ impl Progress {
                 bar.set_message("waiting");
                 bar
             });
-            Line { id: id.clone(), bar }
+            Line { id: id.clone(), bar, pace: Pace::default() }
         };
         let cells = ids.iter().map(line).collect();
-        Progress { bars, cells, loudness }
+        Progress { bars, cells }
     }
 
     /// A line above the bars.
     pub(crate) fn say(&self, text: &str) {
-        match (&self.bars, self.loudness) {
-            (_, Loudness::Quiet) => {}
-            (Some(bars), _) => bars.suspend(|| eprintln!("{text}")),
-            (None, _) => eprintln!("{text}"),
+        match &self.bars {
+            Some(bars) => bars.suspend(|| note!("{text}")),
+            None => note!("{text}"),
         }
     }
 
@@ -61,7 +53,7 @@ impl Progress {
     pub(crate) fn milestone(&self, cell: usize, text: &str) {
         match &self.cells[cell] {
             Line { bar: Some(bar), .. } => bar.set_message(text.to_owned()),
-            Line { id, bar: None } => self.say(&format!("  {id}: {text}")),
+            Line { id, bar: None, .. } => self.say(&format!("  {id}: {text}")),
         }
     }
 
@@ -70,6 +62,15 @@ impl Progress {
         if let Some(bar) = &self.cells[cell].bar {
             bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
             bar.set_message(text());
+        }
+    }
+
+    /// A step of what takes minutes: where there are no bars, a line now and then.
+    pub(crate) fn step(&self, cell: usize, done: f64, text: impl FnOnce() -> String) {
+        match &self.cells[cell] {
+            Line { bar: Some(_), .. } => self.figure(cell, done, text),
+            Line { id, pace, .. } if pace.is_due() => self.say(&format!("  {id}: {}", text())),
+            Line { .. } => {}
         }
     }
 
@@ -82,7 +83,7 @@ impl Progress {
     pub(crate) fn finish(&self, cell: usize, text: &str) {
         match &self.cells[cell] {
             Line { bar: Some(bar), .. } => bar.abandon_with_message(text.to_owned()),
-            Line { id, bar: None } => self.say(&format!("  {id}: {text}")),
+            Line { id, bar: None, .. } => self.say(&format!("  {id}: {text}")),
         }
     }
 

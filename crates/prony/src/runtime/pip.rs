@@ -222,7 +222,7 @@ fn offered(lines: &[String]) -> Vec<Version> {
 
 /// Pip's own words first, then ours in a line.
 fn failure(requirement: &str, lines: &[String]) -> anyhow::Error {
-    lines.iter().for_each(|line| eprintln!("  pip: {line}"));
+    lines.iter().for_each(|line| say!("  pip: {line}"));
     if lines.iter().any(|line| line.contains("No space left") || line.contains("[Errno 28]")) {
         return anyhow::anyhow!(
             "no space left while pip downloaded {requirement}; free some or name another folder with --home"

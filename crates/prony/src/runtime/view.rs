@@ -1,20 +1,20 @@
 //! What a person sees of an install: a line a step, and on a terminal how far it is. All of it on stderr.
 
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::is_live;
+
 /// How to show progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    quiet: bool,
     live: bool,
 }
 
 impl View {
-    pub(crate) fn new(quiet: bool) -> View {
-        View { quiet, live: !quiet && std::io::stderr().is_terminal() }
+    pub(crate) fn new() -> View {
+        View { live: is_live() }
     }
 
     /// Whether there is a terminal to show progress on.
@@ -24,9 +24,7 @@ impl View {
 
     /// A line that stays.
     pub(crate) fn say(self, text: &str) {
-        if !self.quiet {
-            eprintln!("{text}");
-        }
+        note!("{text}");
     }
 
     /// A step of unknown length; without a terminal its name is all there is to see.

@@ -248,7 +248,7 @@ fn row_view(record: &RunRecord, cell: &CellRecord, index: usize, scale_to: f64) 
     let figure = |label, text, sort| FigureView { label, text, note: None, sort, numeric: true };
     let (host, device) = (cell.memory.host_peak_mib, cell.memory.device_peak_mib);
     let memory = FigureView {
-        note: host.and(device).map(|device| format!("device {}", figure::mib(device))),
+        note: host.and(device).map(|device| format!("device {} after warm-up", figure::mib(device))),
         ..figure("memory", figure::or_absent(host.or(device), figure::mib), host.or(device))
     };
     let figures = vec![
@@ -336,7 +336,7 @@ fn key_figures(cell: &CellRecord) -> Vec<KeyFigure> {
     let in_flight = cell.in_flight.map(|n| format!("{n} in flight"));
     add("throughput", cell.throughput_fps.map(figure::fps), in_flight);
     add("host memory", cell.memory.host_peak_mib.map(figure::mib), Some("peak".to_owned()));
-    add("device memory", cell.memory.device_peak_mib.map(figure::mib), Some("peak".to_owned()));
+    add("device memory", cell.memory.device_peak_mib.map(figure::mib), Some("after warm-up".to_owned()));
     out
 }
 
@@ -362,8 +362,8 @@ fn comparison(c: &Comparison) -> ComparisonView {
         cell: c.cell.clone(),
         against: c.against.clone(),
         word: c.difference.name(),
-        ratio: figure::or_absent(c.ratio, figure::times),
-        ci95: c.ci95.map_or_else(|| figure::ABSENT.to_owned(), figure::interval),
+        ratio: figure::or_absent(c.ratio, figure::ratio),
+        ci95: c.ci95.map_or_else(|| figure::ABSENT.to_owned(), figure::ratio_interval),
         reason: c.reason.clone(),
     }
 }

@@ -14,7 +14,7 @@ pub struct MemoryRecord {
     /// Highest resident memory of the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_peak_mib: Option<f64>,
-    /// Highest device memory.
+    /// Device memory after warm-up: one reading, no peak. The name changes with the next schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_peak_mib: Option<f64>,
     /// Highest sum that went through our own allocator on the device.

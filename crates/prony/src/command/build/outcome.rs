@@ -1,12 +1,12 @@
 //! What became of each engine, as a table or as JSON.
 
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use prony_types::{ArtifactSpec, ExitCode, FailureKind, ModelSpec, Precision};
 use serde_json::{Value, json};
 
+use crate::output::print;
 use crate::run::short_time;
 use crate::runtime::megabytes;
 
@@ -58,7 +58,7 @@ pub(super) fn code(outcomes: &[Outcome]) -> ExitCode {
     }
 }
 
-pub(super) fn show(model: &ModelSpec, outcomes: &[Outcome], json: bool) -> io::Result<()> {
+pub(super) fn show(model: &ModelSpec, outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
     let text = if json {
         let engines: Vec<Value> = outcomes.iter().map(as_json).collect();
         let all = json!({ "schema": "prony.build/1", "model": model, "engines": engines });
@@ -66,7 +66,8 @@ pub(super) fn show(model: &ModelSpec, outcomes: &[Outcome], json: bool) -> io::R
     } else {
         outcomes.iter().map(|outcome| as_text(&model.name, outcome)).collect()
     };
-    io::stdout().write_all(text.as_bytes())
+    print(text)?;
+    Ok(())
 }
 
 fn size(artifact: &ArtifactSpec) -> Option<u64> {

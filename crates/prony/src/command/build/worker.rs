@@ -1,41 +1,36 @@
-//! One engine in one process: its progress on a terminal, its end in a word.
+//! One engine in one process: its progress, and how it ended.
 
-use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
-use prony_types::{BuildProgress, EventKind, FailureKind, Job, PrepareJob};
+use prony_types::{EventKind, FailureKind, Job, PrepareJob};
 
 use super::outcome::Status;
-use crate::run::{Errand, Interrupt, errand, short_time};
+use crate::output::MakingProgress;
+use crate::run::{Errand, Interrupt, errand};
 
 /// A builder beats several times a second; one that does not for this long hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Steps of the bar.
-const STEPS: u64 = 1000;
 
 /// Where engines are made.
 pub(super) struct Site<'a> {
     pub(super) log: PathBuf,
     pub(super) interrupt: &'a Interrupt,
-    pub(super) quiet: bool,
 }
 
 impl Site<'_> {
     /// Has an engine made and waits for it. Leaving in any way ends the process.
     pub(super) fn make(&self, job: PrepareJob) -> Status {
-        let what = job.cell.clone();
-        let bar = self.bar(&what);
-        let status = self.attempt(job, &bar);
-        bar.finish_and_clear();
+        let progress = MakingProgress::new(&job.cell);
+        let status = self.attempt(job, &progress);
+        progress.clear();
         status
     }
 
-    fn attempt(&self, job: PrepareJob, bar: &ProgressBar) -> Status {
+    fn attempt(&self, job: PrepareJob, shown: &MakingProgress) -> Status {
         let last_word = |event| match event {
             EventKind::Building(progress) => {
-                show(bar, &progress);
+                shown.show(&progress);
                 None
             }
             EventKind::Prepared { artifact, build_ms, rebuilt_because, notes } => {
@@ -57,24 +52,4 @@ impl Site<'_> {
             }
         }
     }
-
-    fn bar(&self, what: &str) -> ProgressBar {
-        if self.quiet || !io::stderr().is_terminal() {
-            return ProgressBar::hidden();
-        }
-        let bar = ProgressBar::new(STEPS).with_prefix(what.to_owned());
-        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:20}] {elapsed} {wide_msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        bar
-    }
-}
-
-fn show(bar: &ProgressBar, progress: &BuildProgress) {
-    if let Some(done) = progress.done {
-        bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
-    }
-    let left = progress.eta_s.map(|s| format!(", about {} left", short_time(s))).unwrap_or_default();
-    bar.set_message(format!("{}{left}", progress.doing));
 }

@@ -1,8 +1,8 @@
 //! What was found, as JSON and as text.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 
+use crate::output::print;
 use prony_judge::agreement::WORST;
 use prony_types::{Agreement, BackendRecord, Precision, TensorAgreement};
 use serde::Serialize;
@@ -111,9 +111,9 @@ impl Thresholds {
 impl Finding {
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
         let text = if json { serde_json::to_string_pretty(self)? + "\n" } else { self.text() };
-        io::stdout().write_all(text.as_bytes())?;
+        print(text)?;
         if !json {
-            self.notes.iter().for_each(|note| eprintln!("note: {note}"));
+            self.notes.iter().for_each(|note| note!("note: {note}"));
         }
         Ok(())
     }

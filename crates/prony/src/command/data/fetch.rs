@@ -1,12 +1,12 @@
 //! `prony data fetch`: files from a server, one after the other.
 
-use std::io::{self, Write as _};
-
 use anyhow::bail;
 use prony_types::ExitCode;
+use serde_json::{Value, json};
 
 use crate::args::FetchArgs;
 use crate::fetch::{Errand, Fetched, Url, fetch as fetch_one};
+use crate::output::{print, print_json};
 use crate::run::Interrupt;
 use crate::runtime::{View, megabytes};
 
@@ -27,29 +27,39 @@ pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     }
     let interrupt = Interrupt::listen()?;
     let (mut failed, mut last) = (0, None);
+    let mut files = Vec::new();
+    let finish = |files: &[Value]| match args.print.json {
+        true => print_json(&json!({ "schema": "prony.fetch/1", "files": files })),
+        false => Ok(()),
+    };
     for (index, url) in urls.iter().enumerate() {
         let errand = Errand {
             url,
             folder: &args.out,
             sha256: args.sha256.get(index),
             size: args.size.get(index).copied(),
-            view: View::new(args.quiet),
+            view: View::new(),
             interrupt: &interrupt,
         };
-        match fetch_one(&errand) {
+        let fetched = fetch_one(&errand);
+        files.push(as_json(url, &fetched));
+        match fetched {
             Ok(Fetched::Stopped { part, bytes }) => {
-                eprintln!("interrupted; {} of {} are kept, the same command goes on", megabytes(bytes), part.display());
+                say!("interrupted; {} of {} are kept, the same command goes on", megabytes(bytes), part.display());
+                finish(&files)?;
                 return Ok(ExitCode::Interrupted);
             }
-            Ok(done) => say(args.quiet, &done)?,
+            Ok(done) if !args.print.json => print(as_text(&done))?,
+            Ok(_) => {}
             // The others may still be had.
             Err(error) if urls.len() > 1 => {
-                eprintln!("error: {error:#}");
+                say!("error: {error:#}");
                 failed += 1;
             }
             Err(error) => last = Some(error),
         }
     }
+    finish(&files)?;
     match (last, failed) {
         (Some(error), _) => Err(error),
         (None, 0) => Ok(ExitCode::Ok),
@@ -58,13 +68,25 @@ pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn say(quiet: bool, done: &Fetched) -> io::Result<()> {
+fn as_text(done: &Fetched) -> String {
     match done {
-        _ if quiet => Ok(()),
         Fetched::Whole { path, bytes, sha256 } => {
-            writeln!(io::stdout(), "{}: {}, sha256 {sha256}", path.display(), megabytes(*bytes))
+            format!("{}: {}, sha256 {sha256}\n", path.display(), megabytes(*bytes))
         }
-        Fetched::There { path } => writeln!(io::stdout(), "{}: was there already", path.display()),
-        Fetched::Stopped { .. } => Ok(()),
+        Fetched::There { path } => format!("{}: was there already\n", path.display()),
+        Fetched::Stopped { .. } => String::new(),
     }
+}
+
+fn as_json(url: &Url, fetched: &anyhow::Result<Fetched>) -> Value {
+    let mut file = match fetched {
+        Ok(Fetched::Whole { path, bytes, sha256 }) => {
+            json!({ "status": "fetched", "path": path, "bytes": bytes, "sha256": sha256 })
+        }
+        Ok(Fetched::There { path }) => json!({ "status": "there", "path": path }),
+        Ok(Fetched::Stopped { part, bytes }) => json!({ "status": "interrupted", "part": part, "bytes": bytes }),
+        Err(error) => json!({ "status": "failed", "reason": format!("{error:#}") }),
+    };
+    file["url"] = json!(url.to_string());
+    file
 }

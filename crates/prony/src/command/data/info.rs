@@ -1,12 +1,11 @@
 //! `prony data info`: what a data set holds.
 
-use std::io::{self, Write as _};
-
 use prony_source::dataset::summary::{self, Summary};
 use prony_types::ExitCode;
 use serde_json::json;
 
 use crate::args::InfoArgs;
+use crate::output::{print, print_json};
 use crate::run::Interrupt;
 
 /// Categories that are listed; a machine gets all of them.
@@ -20,7 +19,7 @@ pub(super) fn info(args: &InfoArgs) -> anyhow::Result<ExitCode> {
     let mut broken = None;
     if args.check {
         let interrupt = Interrupt::listen()?;
-        let bar = super::bar(false, data.images.len() as u64, "images")?;
+        let bar = super::bar(data.images.len() as u64, "images")?;
         let progress = |done: u64| {
             bar.set_position(done);
             !interrupt.asked()
@@ -28,21 +27,20 @@ pub(super) fn info(args: &InfoArgs) -> anyhow::Result<ExitCode> {
         let found = summary::check(&data, &progress);
         bar.finish_and_clear();
         if interrupt.asked() {
-            eprintln!("interrupted; not every image was looked at");
+            say!("interrupted; not every image was looked at");
             return Ok(ExitCode::Interrupted);
         }
         broken = Some(found);
     }
-    let mut out = io::stdout().lock();
-    if args.json {
+    if args.print.json {
         let mut value = serde_json::to_value(&summary)?;
         value["schema"] = json!("prony.data/1");
         if let Some(broken) = &broken {
             value["broken"] = json!(broken);
         }
-        writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
+        print_json(&value)?;
     } else {
-        out.write_all(text(&summary, broken.as_deref()).as_bytes())?;
+        print(text(&summary, broken.as_deref()))?;
     }
     Ok(if broken.is_some_and(|broken| !broken.is_empty()) { ExitCode::CellFailed } else { ExitCode::Ok })
 }

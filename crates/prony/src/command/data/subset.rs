@@ -1,12 +1,11 @@
 //! `prony data subset`: a slice as a data set of its own.
 
-use std::io::{self, Write as _};
-
 use prony_source::dataset::subset::{self, SubsetSpec, Transfer};
 use prony_types::ExitCode;
 use serde_json::json;
 
 use crate::args::SubsetArgs;
+use crate::output::{print, print_json};
 use crate::run::Interrupt;
 use crate::runtime::megabytes;
 
@@ -18,7 +17,7 @@ pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
         _ => Transfer::Copy,
     };
     let interrupt = Interrupt::listen()?;
-    let bar = super::bar(args.quiet, data.images.len() as u64, "images")?;
+    let bar = super::bar(data.images.len() as u64, "images")?;
     let progress = |done: u32| {
         bar.set_position(u64::from(done));
         !interrupt.asked()
@@ -27,11 +26,11 @@ pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
     let outcome = subset::write(&data, &spec, &progress);
     bar.finish_and_clear();
     if interrupt.asked() {
-        eprintln!("interrupted; {} is not finished, the same command makes it anew", args.out.display());
+        say!("interrupted; {} is not finished, the same command makes it anew", args.out.display());
         return Ok(ExitCode::Interrupted);
     }
     let summary = outcome?;
-    if args.json {
+    if args.print.json {
         let value = json!({
             "schema": "prony.subset/1",
             "out": args.out,
@@ -44,22 +43,19 @@ pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
             "problem_count": summary.problems.count(),
             "problems": summary.problems.named().collect::<Vec<_>>(),
         });
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&value)?)?;
+        print_json(&value)?;
         return Ok(ExitCode::Ok);
     }
-    if !args.quiet {
-        eprint!("{}", super::problem_lines(summary.problems.kinds()));
-        let scaled = if summary.scaled > 0 { format!(", {} scaled down", summary.scaled) } else { String::new() };
-        writeln!(
-            io::stdout(),
-            "{}: {} images with {} objects ({}{scaled}), of {}\nsha256 {}",
-            args.out.display(),
-            summary.images,
-            summary.objects,
-            megabytes(summary.image_bytes),
-            data.name,
-            summary.sha256,
-        )?;
-    }
+    super::problem_lines(summary.problems.kinds()).lines().for_each(|line| note!("{line}"));
+    let scaled = if summary.scaled > 0 { format!(", {} scaled down", summary.scaled) } else { String::new() };
+    print(format!(
+        "{}: {} images with {} objects ({}{scaled}), of {}\nsha256 {}\n",
+        args.out.display(),
+        summary.images,
+        summary.objects,
+        megabytes(summary.image_bytes),
+        data.name,
+        summary.sha256,
+    ))?;
     Ok(ExitCode::Ok)
 }

@@ -34,8 +34,8 @@ impl Findings<'_> {
     pub(super) fn json(&self) -> Value {
         let checkpoint = &self.checkpoint;
         let archive = &checkpoint.archive;
-        let parameters =
-            checkpoint.parameters().into_iter().map(|(element, count)| (element.to_string(), count.into()));
+        let stored =
+            checkpoint.stored_elements().into_iter().map(|(element, count)| (element.to_string(), count.into()));
         let modules = checkpoint.modules().into_iter().map(|(class, count)| (class.to_string(), count.into()));
         json!({
             "model": self.name,
@@ -62,7 +62,7 @@ impl Findings<'_> {
             "strides": checkpoint.strides,
             "imgsz": checkpoint.imgsz,
             "tensors": checkpoint.tensors(),
-            "parameters": parameters.collect::<Map<_, _>>(),
+            "stored_elements": stored.collect::<Map<_, _>>(),
             "modules": modules.collect::<Map<_, _>>(),
             "calls": checkpoint.calls,
             "refusal": checkpoint.refusal(),
@@ -103,9 +103,9 @@ impl Findings<'_> {
     }
 
     fn count(&self, lines: &mut Lines) {
-        let parameters = self.checkpoint.parameters();
-        let by_type: Vec<String> = parameters.iter().map(|(element, count)| format!("{count} {element}")).collect();
-        lines.add("parameters", if by_type.is_empty() { "none".to_owned() } else { by_type.join(", ") });
+        let stored = self.checkpoint.stored_elements();
+        let by_type: Vec<String> = stored.iter().map(|(element, count)| format!("{count} {element}")).collect();
+        lines.add("stored", if by_type.is_empty() { "none".to_owned() } else { by_type.join(", ") });
         let mut modules: Vec<_> = self.checkpoint.modules().into_iter().collect();
         modules.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let kinds: Vec<String> =

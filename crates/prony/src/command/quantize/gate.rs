@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_forge::quantise::{LayerLoss, Quantised};
-use prony_types::{GateName, ModelSource, QuantiseSpec, RunRecord};
+use prony_types::{BuildProgress, GateName, ModelSource, QuantiseSpec, RunRecord};
 use serde::Serialize;
 
 use super::Work;
@@ -170,7 +170,8 @@ impl Tries<'_> {
         let quantised = self.work.quantise(&QuantiseSpec { exclude, ..self.spec.clone() })?;
         let file = self.scratch.join(format!("kept-{kept}.onnx"));
         std::fs::write(&file, &quantised.bytes).with_context(|| file.display().to_string())?;
-        self.work.bar.set_message(format!("scoring with {kept} layers kept in float"));
+        let doing = format!("scoring with {kept} layers kept in float");
+        self.work.progress.show(&BuildProgress { doing, done: None, eta_s: None });
         let map = self.gate.score(self.work, &file.display().to_string(), self.data, self.scratch)?;
         self.seen.push((kept, self.drop(map)));
         Ok(Try { kept, map, quantised })

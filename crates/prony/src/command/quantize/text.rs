@@ -1,7 +1,6 @@
 //! What came out, for people and for programs.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 
 use prony_forge::quantise::{LayerLoss, QuantiseReport, Quantised};
 use prony_model::sha256_hex;
@@ -10,6 +9,7 @@ use serde_json::json;
 
 use super::gate::Found;
 use crate::command::target::Target;
+use crate::output::print;
 
 /// Layers that are told on the terminal; all are in the report.
 const TOLD: usize = 10;
@@ -25,8 +25,7 @@ pub(super) struct Outcome<'a> {
 impl Outcome<'_> {
     pub(super) fn show(&self, json: bool) -> anyhow::Result<()> {
         let text = if json { serde_json::to_string_pretty(&self.json())? + "\n" } else { self.text() };
-        // A reader that has seen enough is no error.
-        let _ = io::stdout().lock().write_all(text.as_bytes());
+        print(text)?;
         Ok(())
     }
 
@@ -64,8 +63,8 @@ impl Outcome<'_> {
         );
         reasons(report, &mut text);
         noisiest(report, &mut text);
-        for skipped in &report.skipped {
-            let _ = writeln!(text, "warning: calibration skipped {skipped}");
+        for warning in report.warnings() {
+            let _ = writeln!(text, "warning: {warning}");
         }
         if let Some(found) = &self.gate {
             let _ = writeln!(text, "{found}");

@@ -1,13 +1,12 @@
 //! What a call did, as a table or as JSON.
 
-use std::io::{self, Write as _};
-
 use prony_bench::tensors::{describe, output_spec};
 use prony_types::{BackendRecord, DType, TensorData, TensorView};
 use serde::Serialize;
 
 use super::boxes::NamedBox;
 use super::output::{Written, counted};
+use crate::output::print;
 
 /// Everything about one call.
 #[derive(Debug, Serialize)]
@@ -100,9 +99,9 @@ impl OutputSummary {
 impl Summary<'_> {
     pub(crate) fn print(&self, json: bool) -> anyhow::Result<()> {
         let text = if json { serde_json::to_string_pretty(self)? + "\n" } else { self.text() };
-        io::stdout().write_all(text.as_bytes())?;
+        print(text)?;
         if !json {
-            self.notes.iter().for_each(|note| eprintln!("note: {note}"));
+            self.notes.iter().for_each(|note| note!("note: {note}"));
         }
         Ok(())
     }
@@ -112,7 +111,7 @@ impl Summary<'_> {
         for bad in self.outputs.iter().filter(|output| !output.is_finite()) {
             let OutputSummary { name, nan, infinite, shape, .. } = bad;
             let all: usize = shape.iter().product();
-            eprintln!("error: output `{name}` holds {nan} NaN and {infinite} infinite values among {all}");
+            say!("error: output `{name}` holds {nan} NaN and {infinite} infinite values among {all}");
         }
         self.outputs.iter().any(|output| !output.is_finite())
     }
