@@ -115,9 +115,7 @@ fn undo_one(change: &Change, places: &Places) -> Result<(), String> {
         }
         Change::PowerMode { old, new } => match places.power_mode() {
             Some(now) if now == *old => Ok(()),
-            Some(now) if now != *new => {
-                Err(format!("the power mode is {now} now and was left alone; it was {old}"))
-            }
+            Some(now) if now != *new => Err(format!("the power mode is {now} now and was left alone; it was {old}")),
             _ => places
                 .set_power_mode(*old)
                 .map_err(|reason| format!("could not set the power mode back to {old}: {reason}")),

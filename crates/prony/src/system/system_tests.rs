@@ -97,7 +97,9 @@ fn everything_is_put_back_at_the_end() {
     assert_eq!(machine.value("proc/sys/vm/drop_caches"), "3");
     assert_eq!(
         prepared.notes,
-        ["prepared: swappiness, CPU governor, power mode (15W to MAXN_SUPER), file caches (dropped); undone afterwards"]
+        [
+            "prepared: swappiness, CPU governor, power mode (15W to MAXN_SUPER), file caches (dropped); undone afterwards"
+        ]
     );
     assert_eq!(prepared.end(), [""; 0]);
     assert_eq!(machine.state(), BEFORE);
