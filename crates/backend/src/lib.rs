@@ -28,7 +28,7 @@ pub use buffer::Buffer;
 pub use error::BackendError;
 pub use fault::FaultySession;
 pub use ort::NO_TF32;
-pub use precision::precision_of;
+pub use precision::{made_elsewhere, precision_of};
 pub use session::{Session, SessionSpec, SlotInput, Timing};
 pub use tensorrt::inspect_engine;
 

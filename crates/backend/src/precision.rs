@@ -19,6 +19,17 @@ pub fn precision_of(model: &ModelInfo) -> Precision {
     }
 }
 
+/// What makes a graph in a precision that Prony does not make; `None` for a precision that it does. fp8 and nvfp4 exist only
+/// as quantizers that stand in the graph, node by node.
+pub fn made_elsewhere(precision: Precision) -> Option<String> {
+    matches!(precision, Precision::Fp8 | Precision::Nvfp4).then(|| {
+        format!(
+            "Prony does not make {precision} models: quantize the model to {precision} with NVIDIA's Model Optimizer and give \
+             the ONNX file that it exports, with its {precision} Q/DQ nodes"
+        )
+    })
+}
+
 /// Whether a file can be executed as it is in a precision, by a backend that changes nothing about it.
 pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -> Result<(), String> {
     if model.format == ModelFormat::Engine {
@@ -32,10 +43,17 @@ pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -
             "the file is {brings}, so this is no fp32 model; use --precision {brings} or native to time it as it is"
         )),
         Precision::Tf32 => Err(format!("{backend} has no TF32 arithmetic")),
-        asked => Err(format!(
-            "{backend} executes a file as it is, and this one is {brings}: it needs the {asked} artifact of the fp32 model, \
-             made by `prony convert`, `prony quantize` or `prony bench --precision {asked}`"
-        )),
+        asked => {
+            let how = match (made_elsewhere(asked), brings) {
+                (Some(how), _) => how,
+                (None, Precision::Fp32) => {
+                    let command = if asked == Precision::Int8 { "quantize" } else { "convert" };
+                    format!("`prony {command}` makes an {asked} model of it")
+                }
+                (None, _) => format!("give the {asked} model, or the fp32 one to make it from"),
+            };
+            Err(format!("{backend} executes a file as it is, and this one is {brings}, not {asked}; {how}"))
+        }
     }
 }
 
@@ -92,10 +110,27 @@ pub(crate) mod tests {
         assert_eq!(as_it_is("ort-cpu", Precision::Native, &half), Ok(()));
         assert!(as_it_is("ort-cpu", Precision::Fp32, &half).unwrap_err().contains("--precision fp16"));
         let single = model(Some(DType::F32), &["Conv"]);
-        assert!(as_it_is("ort-cpu", Precision::Int8, &single).unwrap_err().contains("the int8 artifact"));
+        assert!(as_it_is("ort-cpu", Precision::Int8, &single).unwrap_err().contains("`prony quantize`"));
+        assert!(as_it_is("ort-cpu", Precision::Bf16, &single).unwrap_err().contains("`prony convert`"));
         let narrow = quantised(Precision::Fp8);
         assert_eq!(as_it_is("ort-cpu", Precision::Fp8, &narrow), Ok(()));
         let refusal = as_it_is("ort-cpu", Precision::Int8, &narrow).unwrap_err();
-        assert!(refusal.contains("this one is fp8: it needs the int8 artifact"), "{refusal}");
+        assert!(
+            refusal.ends_with("this one is fp8, not int8; give the int8 model, or the fp32 one to make it from"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn fp8_was_said_to_be_made_by_commands_that_cannot() {
+        let single = model(Some(DType::F32), &["Conv"]);
+        for narrow in [Precision::Fp8, Precision::Nvfp4] {
+            let refusal = as_it_is("ort-cpu", narrow, &single).unwrap_err();
+            assert!(refusal.contains(&format!("Prony does not make {narrow} models")), "{refusal}");
+            assert!(refusal.contains("Model Optimizer") && !refusal.contains('`'), "{refusal}");
+        }
+        for made in [Precision::Fp32, Precision::Fp16, Precision::Bf16, Precision::Int8] {
+            assert_eq!(made_elsewhere(made), None);
+        }
     }
 }

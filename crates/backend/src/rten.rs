@@ -12,7 +12,7 @@ use prony_types::{
 };
 use rten_tensor::prelude::*;
 
-use crate::precision::as_it_is;
+use crate::precision::{as_it_is, made_elsewhere};
 use crate::session::decide_inputs;
 use crate::{Backend, BackendError, Session, SessionSpec, SlotInput, Timing, affinity, precision_of};
 
@@ -28,6 +28,11 @@ impl Backend for Rten {
     }
 
     fn supports(&self, precision: Precision, model: &ModelInfo, _: &ProviderSpec) -> Result<(), String> {
+        if made_elsewhere(precision).is_some() {
+            return Err(format!(
+                "rten has no {precision} arithmetic; it executes fp32 and int8, TensorRT also {precision}"
+            ));
+        }
         as_it_is(NAME, precision, model)?;
         if model.operators.iter().any(|op| op == "NonMaxSuppression") {
             // rten 0.27 divides by the enclosing box instead of the union there: boxes would be silently wrong.

@@ -71,11 +71,8 @@ fn narrow_float(asked: Precision, at: Situation) -> Result<Arithmetic, ForgeErro
         return unsupported(format!("{asked} needs TensorRT {since} and this is {}", at.version));
     }
     if at.brings != asked {
-        return unsupported(format!(
-            "{asked} must be in the graph as Q/DQ nodes of that type, and this file is {}; quantise it to {asked} with \
-             NVIDIA's ModelOpt and give that ONNX",
-            at.brings
-        ));
+        let how = prony_backend::made_elsewhere(asked).unwrap_or_default();
+        return unsupported(format!("this file is {}, not {asked}; {how}", at.brings));
     }
     Ok(Arithmetic { strongly_typed: true, ..Arithmetic::default() })
 }
@@ -87,9 +84,9 @@ fn typed(asked: Precision, at: Situation) -> Result<Arithmetic, ForgeError> {
     let carries = if asked == Precision::Tf32 { Precision::Fp32 } else { asked };
     if carries != at.brings {
         let needed = match carries {
-            Precision::Fp16 => "an fp16 ONNX, for example exported with half=True",
-            Precision::Bf16 => "a bf16 ONNX",
-            Precision::Int8 => "an ONNX with int8 Q/DQ nodes, as ONNX Runtime's quantize_static or ModelOpt write it",
+            Precision::Fp16 => "an fp16 ONNX, made by `prony convert --precision fp16`",
+            Precision::Bf16 => "a bf16 ONNX, made by `prony convert --precision bf16`",
+            Precision::Int8 => "an ONNX with int8 Q/DQ nodes, made by `prony quantize --for tensorrt`",
             _ => "the fp32 ONNX",
         };
         return unsupported(format!(
@@ -199,7 +196,7 @@ mod tests {
         assert_eq!(
             text,
             "TensorRT 11.1.0 builds a graph in the types that it carries, and this file is fp32: fp16 needs an fp16 ONNX, \
-             for example exported with half=True"
+             made by `prony convert --precision fp16`"
         );
         assert!(refused(Precision::Int8, at("11.1.0", Precision::Fp32)).contains("int8 Q/DQ nodes"));
         let fp32 = arithmetic(Precision::Fp32, at("11.1.0", Precision::Fp32)).unwrap();
@@ -230,7 +227,8 @@ mod tests {
         let ada = |version| Situation { compute: (8, 9), ..at(version, Fp8) };
         assert!(arithmetic(Fp8, ada("10.3.0")).unwrap().strongly_typed);
         assert_eq!(refused(Fp8, ada("8.6.0")), "fp8 needs TensorRT 10.0.0 and this is 8.6.0");
-        assert!(refused(Fp8, at("10.3.0", Fp32)).contains("must be in the graph as Q/DQ nodes"));
+        let refusal = refused(Fp8, at("10.3.0", Fp32));
+        assert!(refusal.starts_with("this file is fp32, not fp8; Prony does not make fp8 models"), "{refusal}");
         let orin = Situation { compute: (8, 7), ..at("10.3.0", Fp8) };
         assert_eq!(refused(Fp8, orin), "fp8 needs a GPU of compute capability 8.9 and this one has 8.7");
         assert!(refused(Nvfp4, at("10.8.0", Nvfp4)).contains("compute capability 10.0"));
@@ -247,7 +245,7 @@ mod tests {
             let blackwell = |brings| Situation { compute: (10, 0), ..at(version, brings) };
             for (asked, brings) in [(Fp8, Int8), (Fp8, Nvfp4), (Nvfp4, Int8), (Nvfp4, Fp8)] {
                 let text = refused(asked, blackwell(brings));
-                assert!(text.contains(&format!("this file is {brings}; quantise it to {asked} ")), "{text}");
+                assert!(text.starts_with(&format!("this file is {brings}, not {asked}; ")), "{text}");
             }
             for brings in [Fp8, Nvfp4] {
                 let text = refused(Int8, blackwell(brings));

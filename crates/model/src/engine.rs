@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use memmap2::Mmap;
-use prony_types::{EngineIdentity, Metadata, ModelFormat, ModelInfo};
+use prony_types::{EngineIdentity, Metadata, ModelFormat, ModelInfo, is_engine_name};
 use prost::bytes::Bytes;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -91,10 +91,8 @@ impl EngineFile {
 
 /// Whether a file should be an engine, by its name or by how it begins.
 pub(crate) fn is_engine(path: &Path) -> bool {
-    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let mut first = [0; 4];
-    ["engine", "plan"].contains(&extension)
-        || File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
+    is_engine_name(path) || File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
 }
 
 /// Maps an engine, reads its header and what stands beside it, and hashes the file.

@@ -109,7 +109,7 @@ impl ModelFile {
         // Asked before opening: a pipe would block there.
         let kind = std::fs::metadata(path).map_err(unreadable)?;
         if kind.is_dir() {
-            return Err(unreadable(std::io::Error::other("it is a folder; give an .onnx or .engine file")));
+            return Err(unreadable(std::io::Error::other("it is a folder; give a model file (.onnx, .pt, .engine)")));
         }
         if !kind.is_file() {
             return Err(unreadable(std::io::Error::other("it is not a regular file")));

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use prony_types::{CpuRecord, Environment};
 
-use crate::jetson::{self, GpuClock, Packages, PowerModes};
+use crate::jetson::{self, GpuClock, Packages};
+use crate::power_mode::PowerModes;
 use crate::preflight::{self, Facts};
 use crate::python::{self, Hints};
 use crate::tree::Tree;

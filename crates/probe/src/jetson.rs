@@ -1,4 +1,4 @@
-//! What only a Jetson has: its releases, its power modes, the clock of its GPU.
+//! What only a Jetson has: its releases and the clock of its GPU.
 
 use crate::tree::Tree;
 
@@ -83,55 +83,6 @@ impl Packages {
         let version = field(stanza, "Version")?;
         version.split(['+', '-', '~']).next().filter(|plain| !plain.is_empty()).map(str::to_owned)
     }
-}
-
-/// A power mode of `nvpmodel`.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PowerMode {
-    pub(crate) id: u32,
-    pub(crate) name: String,
-}
-
-/// The power modes of a board.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct PowerModes {
-    /// The one in force.
-    pub(crate) current: Option<u32>,
-    pub(crate) all: Vec<PowerMode>,
-}
-
-impl PowerModes {
-    pub(crate) fn read(tree: &Tree) -> PowerModes {
-        let current = tree.text("var/lib/nvpmodel/status").and_then(|text| number_after(&text, "pmode:"));
-        let conf = tree.text("etc/nvpmodel.conf").unwrap_or_default();
-        PowerModes { current, all: conf.lines().filter_map(power_mode).collect() }
-    }
-
-    /// Name of the mode in force, or its number where the names are not there.
-    pub(crate) fn name(&self) -> Option<String> {
-        let id = self.current?;
-        let named = self.all.iter().find(|mode| mode.id == id);
-        Some(named.map_or_else(|| format!("mode {id}"), |mode| mode.name.clone()))
-    }
-
-    /// The mode without limits. It is number 0 on some boards and 2 on others, and some have none.
-    pub(crate) fn without_limits(&self) -> Option<&PowerMode> {
-        let unlimited = |mode: &&PowerMode| mode.name.starts_with("MAXN");
-        self.all.iter().find(|mode| mode.name == "MAXN_SUPER").or_else(|| self.all.iter().find(unlimited))
-    }
-}
-
-/// `< POWER_MODEL ID=0 NAME=MAXN >`
-fn power_mode(line: &str) -> Option<PowerMode> {
-    let line = line.trim().strip_prefix('<')?.trim_start().strip_prefix("POWER_MODEL")?;
-    let (_, name) = line.split_once("NAME=")?;
-    Some(PowerMode { id: number_after(line, "ID=")?, name: name.split(['>', ' ']).next()?.to_owned() })
-}
-
-fn number_after(text: &str, key: &str) -> Option<u32> {
-    let (_, rest) = text.split_once(key)?;
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    rest[..end].parse().ok()
 }
 
 /// The clock of a GPU that the kernel scales.

@@ -75,8 +75,10 @@ fn the_mode_without_limits_is_found_by_name_not_by_number() {
     assert_eq!(line(&found, "power mode").fix.as_deref(), Some("sudo nvpmodel -m 2"));
     fixture.write("etc/nvpmodel.conf", "< POWER_MODEL ID=0 NAME=15W >\n<POWER_MODEL ID=1 NAME=7W>\n");
     let found = environment_at(fixture.root());
-    assert_eq!(line(&found, "power mode").finding, "15W; this board has no MAXN");
+    assert_eq!(line(&found, "power mode").finding, "15W");
     assert_eq!(line(&found, "power mode").outcome, Outcome::Pass);
+    fixture.write("var/lib/nvpmodel/status", "pmode:0001\n");
+    assert_eq!(line(&environment_at(fixture.root()), "power mode").fix.as_deref(), Some("sudo nvpmodel -m 0"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod load;
 mod machine;
 mod memory;
 mod peak;
+mod power_mode;
 mod preflight;
 mod python;
 mod size;
@@ -31,6 +32,7 @@ pub use env_report::env_report;
 pub use environment::{environment, environment_at, environment_for};
 pub use memory::peak_rss_bytes;
 pub use peak::{cpu_peak, gpu_peak};
+pub use power_mode::{PowerMode, PowerModes};
 
 use tree::Tree;
 

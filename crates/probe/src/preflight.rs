@@ -5,7 +5,8 @@
 
 use prony_types::{Check, Environment, Outcome};
 
-use crate::jetson::{GpuClock, PowerModes};
+use crate::jetson::GpuClock;
+use crate::power_mode::PowerModes;
 use crate::size::size;
 use crate::thermal::Headroom;
 
@@ -116,13 +117,16 @@ fn power_mode(facts: &Facts) -> Option<Check> {
         return None;
     }
     let Some(name) = modes.name() else { return unreadable("power mode", "the power mode") };
-    match modes.without_limits() {
-        None if modes.all.is_empty() => {
+    match modes.higher() {
+        Err(_) if modes.all.is_empty() => {
             check("power mode", Outcome::Warn, format!("the power mode is {name}; its name cannot be read"), None)
         }
-        None => check("power mode", Outcome::Pass, format!("{name}; this board has no MAXN"), None),
-        Some(best) if Some(best.id) == modes.current => check("power mode", Outcome::Pass, name, None),
-        Some(best) => {
+        Err(reason) => {
+            let finding = format!("the power mode is {name}; whether another permits more is unknown: {reason}");
+            check("power mode", Outcome::Warn, finding, None)
+        }
+        Ok(None) => check("power mode", Outcome::Pass, name, None),
+        Ok(Some(best)) => {
             let finding = format!("the power mode is {name}, not {}: clocks and cores are limited", best.name);
             check("power mode", Outcome::Warn, finding, Some(&format!("sudo nvpmodel -m {}", best.id)))
         }

@@ -327,7 +327,7 @@ computed from what the driver says (NVIDIA).
 Without a GPU or TensorRT an engine still says what its file says, and one line why the rest is
 missing; that is no failure. Exit codes: 0 all well; 2 wrong usage, or no model.")]
 pub(crate) struct InspectArgs {
-    /// A model file (.onnx, .pt, .engine, .plan), or builtin-rgb, builtin-thermal
+    /// A model file (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal
     pub(crate) model: String,
     #[command(flatten)]
     pub(crate) print: PrintArgs,

@@ -26,6 +26,8 @@ pub(crate) struct Found {
     pub(crate) runtimes: Vec<RuntimeRecord>,
     /// The GPUs that the driver sees.
     pub(crate) gpus: Vec<GpuRecord>,
+    /// Whether the kernel sees an NVIDIA GPU, with or without its driver.
+    pub(crate) has_nvidia_device: bool,
     /// Version of the GPU driver.
     pub(crate) driver: Option<String>,
     /// Folders of libraries that the GPU's providers need, for the loader of a worker.
@@ -67,7 +69,8 @@ fn search(binary: &Path, places: &Places, names: &[RuntimeName]) -> Found {
     candidates.retain(|candidate| names.contains(&candidate.name));
     let folders = places.gpu_folders();
     let answers = ask_all(binary, &candidates, &folders);
-    let mut found = Found { driver: module_version(), search: folders, ..Found::default() };
+    let has_nvidia_device = has_nvidia_device(&places.root);
+    let mut found = Found { driver: module_version(), search: folders, has_nvidia_device, ..Found::default() };
     for (candidate, answer) in candidates.iter().zip(answers) {
         found.take(candidate, answer);
     }
@@ -163,6 +166,19 @@ fn ask_all(binary: &Path, candidates: &[Candidate], folders: &[PathBuf]) -> Vec<
     });
     answers.sort_by_key(|(index, _)| *index);
     answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// Whether there is an NVIDIA GPU on the PCI bus, or the one in a Jetson's chip.
+fn has_nvidia_device(root: &Path) -> bool {
+    let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let is_gpu = |device: &Path| {
+        // A card's sound and USB functions are NVIDIA's too.
+        read(device.join("vendor")).trim() == "0x10de" && read(device.join("class")).starts_with("0x03")
+    };
+    let mut on_bus = std::fs::read_dir(root.join("sys/bus/pci/devices")).into_iter().flatten().flatten();
+    on_bus.any(|entry| is_gpu(&entry.path()))
+        || read(root.join("proc/device-tree/compatible")).contains("nvidia,tegra")
+        || root.join("dev/nvidiactl").exists()
 }
 
 /// The driver's version by the kernel's word, where NVML has none to say.

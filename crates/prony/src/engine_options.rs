@@ -5,12 +5,14 @@ use std::str::FromStr;
 
 use anyhow::ensure;
 use clap::Args;
+use prony_source::folder::is_video_name;
 use prony_types::{
     BackendName, CalibrationMethod, CalibrationSpec, EngineSpec, HalfSpec, Precision, ProfileShape, QuantiseFor,
     QuantiseSpec, RewriteSpec, SourceSpec, TacticSources,
 };
 use serde::{Deserialize, Deserializer};
 
+use crate::images::{is_tensors, meant};
 use crate::options::{Seconds, Size};
 
 /// Frames that ranges are found on, unless told otherwise: more change little, and each costs time.
@@ -72,7 +74,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
     pub(crate) plugin: Vec<PathBuf>,
 
-    /// What int8 ranges are found on: scenes, a folder of images, or an .npz with arrays named as the inputs
+    /// What int8 ranges are found on: scenes, a folder of images or a data set, or an .npz with arrays named as the inputs
     /// [default: scenes for a built-in model]
     #[arg(long, visible_alias = "calib", value_name = "scenes|DIR|x.npz", help_heading = "Calibration")]
     #[serde(alias = "calib")]
@@ -163,9 +165,18 @@ impl EngineArgs {
             ensure!(plugin.is_file(), "--plugin {} is not a file", plugin.display());
         }
         if let Some(path) = self.calibration.as_deref().filter(|path| path.as_os_str() != "scenes") {
-            ensure!(path.exists(), "--calibration {} is not there; give scenes, a folder or an .npz", path.display());
+            let there = path.exists() || is_video_name(path);
+            ensure!(there, "--calibration {} is not there; give scenes, a folder or an .npz", path.display());
         }
         Ok(())
+    }
+
+    /// Replaces a folder to calibrate on by the one in it that holds the images; a note where that is another.
+    pub(crate) fn find_images(&mut self) -> anyhow::Result<Option<String>> {
+        let Some(named) = &self.calibration else { return Ok(None) };
+        let (found, note) = meant("--calibration", named)?;
+        self.calibration = Some(found);
+        Ok(note)
     }
 
     /// The engine of a precision. `scenes` says whether built-in scenes are what the model was made for, so that they may be
@@ -234,7 +245,7 @@ pub(crate) fn calibration_source(path: &Path) -> std::io::Result<SourceSpec> {
     if path.as_os_str() == "scenes" {
         return Ok(SourceSpec::Scenes);
     }
-    let arrays = path.extension().is_some_and(|ending| ending == "npz" || ending == "npy");
+    let arrays = is_tensors(path);
     let path = std::path::absolute(path)?;
     Ok(if arrays { SourceSpec::Tensor(path) } else { SourceSpec::Dir(path) })
 }

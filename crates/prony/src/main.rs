@@ -9,6 +9,7 @@ mod discover;
 mod engine_options;
 mod fetch;
 mod gate_options;
+mod images;
 mod machine;
 mod model;
 mod options;

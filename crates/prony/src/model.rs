@@ -3,16 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail, ensure};
 use prony_forge::export::ExportOptions;
 use prony_model::ModelFile;
-use prony_types::{ModelInfo, ModelSource, ModelSpec, OriginSpec};
+use prony_source::folder;
+use prony_types::{ENGINE_ENDINGS, ModelInfo, ModelSource, ModelSpec, OriginSpec};
 
 use crate::run::artifacts;
 use crate::runtime::home;
 
-/// Endings that are tried behind a stem: what needs least work before it runs comes first.
-const ENDINGS: [&str; 4] = ["engine", "plan", "onnx", "pt"];
+/// Endings that are tried behind a stem after those of engines: what needs least work before it runs comes first.
+const ENDINGS: [&str; 2] = ["onnx", "pt"];
 
 /// A model that was found and read.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ impl Opening {
 /// Finds a model by its name: built in, or the file as it was typed, or the first that has this stem.
 pub(crate) fn locate(name: &str) -> anyhow::Result<Located> {
     let path = Path::new(name);
+    refuse_input(name, path)?;
     if path.exists() {
         return Ok(Located { source: ModelSource::File(path.to_owned()), note: None });
     }
@@ -57,8 +59,9 @@ pub(crate) fn locate(name: &str) -> anyhow::Result<Located> {
         let unknown = |_| anyhow::anyhow!("there is no model `{name}`; built in are builtin-rgb and builtin-thermal");
         return Ok(Located { source: ModelSource::Builtin(kind.parse().map_err(unknown)?), note: None });
     }
+    let endings = ENGINE_ENDINGS.iter().chain(&ENDINGS);
     let there: Vec<PathBuf> =
-        ENDINGS.iter().map(|ending| PathBuf::from(format!("{name}.{ending}"))).filter(|path| path.is_file()).collect();
+        endings.map(|ending| PathBuf::from(format!("{name}.{ending}"))).filter(|path| path.is_file()).collect();
     // A name that nothing fits stays as it is: whoever opens it says what is wrong.
     let Some((first, others)) = there.split_first() else {
         return Ok(Located { source: ModelSource::File(path.to_owned()), note: None });
@@ -72,6 +75,21 @@ pub(crate) fn locate(name: &str) -> anyhow::Result<Located> {
         source: ModelSource::File(first.clone()),
         note: Some(format!("{name}: taking {}{beside}", shown(first))),
     })
+}
+
+/// Something that a model is run on, given where the model belongs.
+fn refuse_input(name: &str, path: &Path) -> anyhow::Result<()> {
+    if folder::is_video_name(path) {
+        let how = folder::how_to_extract_frames(path);
+        bail!(
+            "{name} is a video, not a model; to measure a model on it, {how}, then run `prony bench MODEL --source frames`"
+        );
+    }
+    ensure!(
+        !folder::is_image_name(path),
+        "{name} is an image, not a model; `prony run MODEL --input {name}` runs a model on it"
+    );
+    Ok(())
 }
 
 /// Whether a file is a checkpoint, by its ending.
@@ -137,7 +155,8 @@ mod tests {
         for (ending, note) in [
             ("pt", "yolo: taking yolo.pt"),
             ("onnx", "yolo: taking yolo.onnx; beside it yolo.pt"),
-            ("engine", "yolo: taking yolo.engine; beside it yolo.onnx, yolo.pt"),
+            ("trt", "yolo: taking yolo.trt; beside it yolo.onnx, yolo.pt"),
+            ("engine", "yolo: taking yolo.engine; beside it yolo.trt, yolo.onnx, yolo.pt"),
         ] {
             std::fs::write(format!("{name}.{ending}"), b"").unwrap();
             let Located { source, note: said } = locate(&name).unwrap();

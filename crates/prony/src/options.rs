@@ -25,7 +25,7 @@ pub(crate) fn yes_or_no(text: &str) -> Result<bool, &'static str> {
 #[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct BenchOptions {
-    /// Model files (.onnx, .engine), or builtin-rgb, builtin-thermal; both of these if none is given
+    /// Model files (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal; both of these if none is given
     #[arg(value_name = "MODEL")]
     pub(crate) models: Vec<String>,
 
@@ -54,7 +54,7 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "N", help_heading = "Matrix")]
     pub(crate) threads: Option<u32>,
 
-    /// `scenes`, or a folder of images [default: scenes]
+    /// `scenes`, or a folder of images or a data set [default: scenes]
     #[arg(long, value_name = "scenes|DIR", help_heading = "Input")]
     pub(crate) source: Option<PathBuf>,
 

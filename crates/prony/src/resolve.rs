@@ -23,6 +23,7 @@ use self::matrix::{Expanded, Matrix};
 pub(crate) use self::matrix::{fits_batch, image_size};
 use self::tier::Choice;
 use crate::gate_options;
+use crate::images::{is_tensors, meant};
 use crate::model::{Opened, Opening};
 use crate::options::{BenchOptions, Seconds};
 use crate::run::artifacts;
@@ -72,7 +73,7 @@ pub(crate) struct Fate {
 }
 
 /// Decides everything.
-pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::Result<Resolved> {
+pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyhow::Result<Resolved> {
     let post = PostSpec {
         conf: share("--conf", options.conf.unwrap_or(0.25))?,
         iou: share("--iou", options.iou.unwrap_or(0.45))?,
@@ -91,8 +92,10 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         !name.is_empty() && name.len() <= 64 && name.chars().all(plain) && !name.starts_with('.'),
         "--name `{name}` must be 1 to 64 letters, digits, `-`, `_` or `.`"
     );
+    let (source, note) = source(&options)?;
+    let mut notes: Vec<String> = note.into_iter().collect();
     let input = InputSpec {
-        source: source(&options)?,
+        source,
         seed: options.seed.unwrap_or(7),
         frames: within("--frames", options.frames.unwrap_or(FRAMES), 1, 100_000)?,
     };
@@ -102,7 +105,6 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         names = SceneKind::ALL.iter().map(|kind| format!("builtin-{kind}")).collect();
     }
     let opening = opening(&options, choice.as_ref(), machine);
-    let mut notes = Vec::new();
     let mut read = |name: &str| {
         let Opened { spec, file, notes: said } = crate::model::open(name, &opening)?;
         notes.extend(said);
@@ -116,6 +118,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     };
     ensure!(!precisions.is_empty(), "--precision is empty");
     options.engine.check(&precisions)?;
+    notes.extend(options.engine.find_images()?);
     let imgsz = options.imgsz.map(|size| size.0);
     let (batches, note) = match (&options.batch, choice) {
         (Some(list), _) => (list.clone(), None),
@@ -398,25 +401,25 @@ fn backends(list: Option<&[String]>, tier: Option<&Choice>) -> anyhow::Result<(V
     }
 }
 
-/// Where frames come from; a folder is looked into now, so that an empty one is found before anything runs.
-fn source(options: &BenchOptions) -> anyhow::Result<SourceSpec> {
+/// Where frames come from, and what to know about that; a folder is looked into now, so that an empty one is found before
+/// anything runs.
+fn source(options: &BenchOptions) -> anyhow::Result<(SourceSpec, Option<String>)> {
     if let Some(path) = &options.input {
-        let known = path.extension().is_some_and(|e| e == "npy" || e == "npz");
-        ensure!(known, "--input {} must end in .npy or .npz", path.display());
+        ensure!(is_tensors(path), "--input {} must end in .npy or .npz", path.display());
         std::fs::metadata(path).with_context(|| format!("cannot read --input {}", path.display()))?;
-        return Ok(SourceSpec::Tensor(std::path::absolute(path)?));
+        return Ok((SourceSpec::Tensor(std::path::absolute(path)?), None));
     }
-    match &options.source {
-        None => Ok(SourceSpec::Scenes),
-        Some(word) if word.as_os_str() == "scenes" => Ok(SourceSpec::Scenes),
-        Some(dir) => {
-            let files = folder::images(dir)?;
+    match options.source.as_deref().map(|named| meant("--source", named)).transpose()? {
+        None => Ok((SourceSpec::Scenes, None)),
+        Some((word, note)) if word.as_os_str() == "scenes" => Ok((SourceSpec::Scenes, note)),
+        Some((dir, note)) => {
+            let files = folder::images(&dir)?;
             let mut last = None;
             let readable = files.iter().any(|path| folder::load(path).map_err(|e| last = Some(e)).is_ok());
             if !readable && let Some(error) = last {
                 bail!("none of the {} images in {} can be read; the last one: {error}", files.len(), dir.display());
             }
-            Ok(SourceSpec::Dir(std::path::absolute(dir)?))
+            Ok((SourceSpec::Dir(std::path::absolute(dir)?), note))
         }
     }
 }

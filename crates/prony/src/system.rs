@@ -4,11 +4,13 @@
 //! frees when that process dies; the next command then finds a journal that nobody holds, and undoes it.
 
 mod journal;
+mod nvpmodel;
 mod state;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use prony_probe::PowerModes;
 
 pub(crate) use self::journal::{Journal, undo_leftovers};
 pub(crate) use self::state::{folder as state_folder, folders as state_folders};
@@ -42,25 +44,19 @@ impl Places {
         settings
     }
 
-    /// The Jetson's power mode, by its number.
-    fn power_mode(&self) -> Option<String> {
-        let output = Command::new(self.nvpmodel.as_ref()?).arg("-q").stdin(Stdio::null()).output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // The name, and the number on the line after it.
-        text.lines().map(str::trim).rfind(|line| line.parse::<u32>().is_ok()).map(str::to_owned)
+    /// The Jetson's power modes, with the one in force by nvpmodel's word; `None` where there is no nvpmodel.
+    fn power_modes(&self) -> Option<PowerModes> {
+        let current = nvpmodel::query(self.nvpmodel.as_ref()?);
+        Some(PowerModes { current, ..PowerModes::at(&self.root) })
     }
 
-    fn set_power_mode(&self, mode: &str) -> Result<(), String> {
-        let Some(program) = &self.nvpmodel else { return Err("there is no nvpmodel".to_owned()) };
-        let output = Command::new(program).args(["-m", mode]).stdin(Stdio::null()).output();
-        match output {
-            Ok(output) if output.status.success() => Ok(()),
-            Ok(output) => {
-                let words = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-                Err(format!("nvpmodel -m {mode} failed: {words}"))
-            }
-            Err(error) => Err(format!("{}: {error}", program.display())),
-        }
+    fn power_mode(&self) -> Option<u32> {
+        nvpmodel::query(self.nvpmodel.as_ref()?)
+    }
+
+    fn set_power_mode(&self, mode: u32) -> Result<(), String> {
+        let program = self.nvpmodel.as_ref().ok_or("there is no nvpmodel")?;
+        nvpmodel::set(program, mode)
     }
 }
 
@@ -72,9 +68,6 @@ pub(crate) struct PreparedSystem {
     /// What was done, and what could not be.
     pub(crate) notes: Vec<String>,
 }
-
-/// The mode with everything on, on every Jetson.
-const FULL_POWER: &str = "0";
 
 impl PreparedSystem {
     /// Changes what may be changed, with a journal in a folder. What could not be is in the notes.
@@ -91,11 +84,10 @@ impl PreparedSystem {
                 Err(reason) => notes.push(format!("could not set {} to {wanted}: {reason}", describe(&path))),
             }
         }
-        if let Some(mode) = places.power_mode().filter(|mode| mode != FULL_POWER) {
-            match journal.set_power_mode(&places, &mode, FULL_POWER) {
-                Ok(()) => changed.push("power mode".to_owned()),
-                Err(reason) => notes.push(format!("could not raise the power mode: {reason}")),
-            }
+        match places.power_modes().map(|modes| raise_power_mode(&mut journal, &places, &modes)) {
+            Some(Ok(raised)) => changed.extend(raised),
+            Some(Err(reason)) => notes.push(reason),
+            None => {}
         }
         match drop_caches(&places) {
             Ok(()) => changed.push("file caches (dropped)".to_owned()),
@@ -123,6 +115,15 @@ impl Drop for PreparedSystem {
     fn drop(&mut self) {
         self.undo().iter().for_each(|problem| say!("{problem}"));
     }
+}
+
+/// Sets the board's highest power mode, if that is above the one in force; what was changed, in words.
+fn raise_power_mode(journal: &mut Journal, places: &Places, modes: &PowerModes) -> Result<Option<String>, String> {
+    let now = modes.name().unwrap_or_else(|| "unknown".to_owned());
+    let left = |reason: String| format!("power mode left at {now}: {reason}");
+    let (Some(higher), Some(current)) = (modes.higher().map_err(left)?, modes.current) else { return Ok(None) };
+    journal.set_power_mode(places, current, higher.id).map_err(left)?;
+    Ok(Some(format!("power mode ({now} to {})", higher.name)))
 }
 
 /// Nothing to undo: they fill by themselves.

@@ -153,7 +153,7 @@ fn a_precision_nobody_can_make_is_failed_when_named_and_the_rest_completes() {
     assert_eq!(cell(&record, "builtin-thermal:rten:fp32").status, CellStatus::Completed);
     let fp8 = cell(&record, "builtin-thermal:rten:fp8");
     assert_eq!(fp8.status, CellStatus::Failed);
-    assert!(fp8.reason.as_ref().unwrap().contains("fp8 artifact"), "{fp8:?}");
+    assert!(fp8.reason.as_ref().unwrap().contains("rten has no fp8 arithmetic"), "{fp8:?}");
     assert!(fp8.latency_ms.is_empty() && fp8.verdict.is_none());
 }
 

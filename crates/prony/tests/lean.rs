@@ -7,12 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use prony_types::{CellStatus, Environment, RuntimeName, RuntimeState};
-use support::{Place, at_home, engine_plan, expect_code, prony, skip};
+use support::{Place, at_home, engine_plan, expect_code, has_gpu, prony, skip};
 
 /// The lean runtime of a major version, which CI puts into `lean` of Prony's folder.
 fn lean(major: u32) -> Option<PathBuf> {
-    if Path::new("/dev/nvidia0").exists() {
-        support::say("skipped: there is a GPU here; what these libraries do without one cannot be seen");
+    if has_gpu() {
+        skip("there is a GPU here, so what these libraries do without one cannot be seen");
         return None;
     }
     let file = format!("libnvinfer_lean.so.{major}");

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use prony_standin::Standin;
 use prony_types::{CellRecord, CellStatus, Environment, RuntimeName, RuntimeRecord, RuntimeState};
 use serde_json::Value;
 use support::{Place, SHORT, at_home, cell, expect_code, has_tool, installed, prony, skip, stderr, stdout};
@@ -16,11 +17,13 @@ fn library(folder: &Path) -> PathBuf {
 }
 
 /// A bench of the colour detector on one backend, with one library and no other.
-fn bench_with(place: &Place, library: &Path, backend: &str) -> Output {
+fn bench_with(place: &Place, library: &Path, backend: &str) -> Command {
     let home = place.home(&[]).unwrap();
     let pointer = format!("onnxruntime={}", library.display());
     let args = [&["builtin-rgb", "--backends", backend, "--library", &pointer], &SHORT[..]].concat();
-    at_home(&mut place.bench(&args), &home).output().unwrap()
+    let mut command = place.bench(&args);
+    at_home(&mut command, &home);
+    command
 }
 
 /// A cell that has failed has its reason in one line, on the terminal too, and no figures.
@@ -60,7 +63,7 @@ fn one_binary_runs_onnx_runtime_1_20_and_1_23_and_the_newest() {
         let version = folder.file_name().unwrap().to_str().unwrap();
         let library = library(&folder);
         let place = Place::new();
-        expect_code(&bench_with(&place, &library, "ort-cpu"), 0);
+        expect_code(&bench_with(&place, &library, "ort-cpu").output().unwrap(), 0);
         let record = place.record();
         let cell = cell(&record, "builtin-rgb:ort-cpu:fp32");
         assert_eq!((cell.status, cell.backend.version.as_deref()), (CellStatus::Completed, Some(version)));
@@ -83,9 +86,13 @@ fn one_binary_runs_onnx_runtime_1_20_and_1_23_and_the_newest() {
 #[test]
 fn a_build_without_cuda_is_no_cuda_row_with_cpu_figures() {
     let Some(folder) = installed("onnxruntime", None) else { return };
+    // A GPU, as far as the driver's word goes.
+    let Some(standin) = Standin::new("10.3.0") else { return };
     for (backend, provider) in [("ort-cuda", "CUDA"), ("ort-tensorrt", "Tensorrt")] {
         let place = Place::new();
-        let cell = failure(&place, &bench_with(&place, &library(&folder), backend));
+        let mut bench = bench_with(&place, &library(&folder), backend);
+        bench.arg("--library").arg(format!("cuda={}", standin.driver().display()));
+        let cell = failure(&place, &bench.output().unwrap());
         let reason = cell.reason.unwrap().to_lowercase();
         assert!(reason.contains(&format!("provider {provider} is not in this build").to_lowercase()), "{reason}");
         assert!(reason.contains("prony runtime install onnxruntime-gpu"), "{reason}");
@@ -113,20 +120,18 @@ fn without_any_onnx_runtime_the_cell_fails_by_that_name() {
         skip(&format!("the whole system has an ONNX Runtime: {found:?}"));
         return;
     }
-    for backend in ["ort-cuda", "ort-cpu"] {
-        let place = Place::new();
-        let args = [&["builtin-rgb", "--backends", backend], &SHORT[..]].concat();
-        let output = destitute(&mut place.bench(&args), &place).output().unwrap();
-        let reason = failure(&place, &output).reason.unwrap();
-        assert!(reason.contains("no ONNX Runtime here") && reason.contains("prony runtime install"), "{reason}");
-    }
+    let place = Place::new();
+    let args = [&["builtin-rgb", "--backends", "ort-cpu"], &SHORT[..]].concat();
+    let output = destitute(&mut place.bench(&args), &place).output().unwrap();
+    let reason = failure(&place, &output).reason.unwrap();
+    assert!(reason.contains("no ONNX Runtime here") && reason.contains("prony runtime install"), "{reason}");
 }
 
 /// Bench fails with a reason that has these words, and doctor has a broken record with them.
 #[track_caller]
 fn named_by_bench_and_doctor(library: &Path, words: &[&str]) {
     let place = Place::new();
-    let reason = failure(&place, &bench_with(&place, library, "ort-cpu")).reason.unwrap();
+    let reason = failure(&place, &bench_with(&place, library, "ort-cpu").output().unwrap()).reason.unwrap();
     let path = library.to_str().unwrap();
     assert!(reason.contains(path) && words.iter().all(|word| reason.contains(word)), "{words:?}: {reason}");
 

@@ -7,14 +7,13 @@ mod wheel;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use support::{Place, expect_code, has_tool, prony, signal, stderr, stdout, until};
+use support::{Place, expect_code, has_tool, prony, signal, skip, stderr, stdout, until};
 use wheel::{Recipe, noise};
 
 fn runtime(home: &Path, words: &[&str]) -> Command {
@@ -412,6 +411,27 @@ fn an_interrupted_install_leaves_nothing() {
 }
 
 #[test]
+fn removing_what_is_not_installed_advised_installing_it() {
+    let place = Place::new();
+    let home = place.path("home");
+    let remove = |name: &str| {
+        let output = run(&home, &["remove", name]);
+        expect_code(&output, 1);
+        stderr(&output)
+    };
+    let said = remove("openvino");
+    assert!(said.contains("openvino is not installed in ") && said.trim_end().ends_with("; nothing is"), "{said}");
+    let file = Recipe::onnxruntime("1.31.1", 100).write(place.dir.path());
+    expect_code(&install_from(&home, "onnxruntime", &file).output().unwrap(), 0);
+    for name in ["openvino", "onnxruntime@1.20.1"] {
+        let said = remove(name);
+        assert!(said.trim_end().ends_with("; installed: onnxruntime@1.31.1") && !said.contains("install "), "{said}");
+    }
+    let path = run(&home, &["path", "openvino"]);
+    assert!(stderr(&path).contains("run `prony runtime install openvino`"), "who wants its path needs it");
+}
+
+#[test]
 fn a_disk_without_room_is_named_and_nothing_is_left() {
     let place = Place::new();
     let home = place.path("home");
@@ -459,8 +479,7 @@ fn without_pip_the_way_out_is_named() {
 #[test]
 fn the_official_onnxruntime_is_installed_with_pip() {
     if std::env::var_os("PRONY_TEST_REQUIRE").is_none() {
-        // Past the test harness, which would swallow what a passing test prints.
-        let _ = writeln!(std::io::stderr(), "skipped: needs pip and a network; PRONY_TEST_REQUIRE=1 demands it");
+        skip("needs pip and a network; PRONY_TEST_REQUIRE=1 demands it");
         return;
     }
     assert!(has_tool("python3"));

@@ -35,9 +35,9 @@ mod ultralytics;
 mod yaml;
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use prony_types::{DataRecord, DataSpec, Image, SceneKind};
+use prony_types::{DataRecord, DataSource, DataSpec, Image, SceneKind};
 
 use self::locate::Found;
 use crate::folder::Loader;
@@ -130,6 +130,17 @@ pub fn open(spec: &DataSpec, kind: SceneKind) -> Result<Dataset, SourceError> {
         Found::Coco(file) => coco::open(spec, &file),
         Found::Ultralytics(file) => ultralytics::open(spec, &file),
     }
+}
+
+/// The folder of the first image of the data set in a folder, as far as there is one and it can be read.
+pub(crate) fn image_folder(folder: &Path) -> Option<PathBuf> {
+    let source = DataSource::Path(folder.to_path_buf());
+    let all =
+        open(&DataSpec { source, split: None, limit: None, seed: 0, ids: None, images: None }, SceneKind::Rgb).ok()?;
+    all.images.iter().find_map(|image| match &image.origin {
+        Origin::File(path) => path.parent().map(Path::to_path_buf),
+        Origin::Scene(_) => None,
+    })
 }
 
 impl Dataset {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::folder::how_to_extract_frames;
+
 /// Why frames could not be had or written. Each names the thing, the reason and, where there is one, the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
@@ -18,9 +20,16 @@ pub enum SourceError {
         /// What was asked for.
         path: PathBuf,
     },
+    /// A video where a folder of images belongs.
+    #[error("{}: videos cannot be read yet; {}, and give that folder", path.display(), how_to_extract_frames(path))]
+    Video {
+        /// What was asked for.
+        path: PathBuf,
+    },
     /// The folder holds no image.
     #[error(
-        "{}: no images (.jpg, .jpeg, .png, .bmp) in this folder; subfolders are not searched, so give the folder that holds the images",
+        "{}: no images (.jpg, .jpeg, .png, .bmp) in this folder or in its images/, and no data set that says where they are; \
+         give the folder that holds the images",
         path.display()
     )]
     EmptyFolder {

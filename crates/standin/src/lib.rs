@@ -1,6 +1,7 @@
-//! For tests only: libraries that stand in for TensorRT, its ONNX parser, its plugins and the driver.
+//! For tests only: libraries that stand in for TensorRT, its ONNX parser, its plugins and the driver; and [`skip`], for what
+//! has no stand-in.
 //!
-//! They are C++, compiled in the test with the classes of one version in their places (`cpp/base.h` says why), so what
+//! The libraries are C++, compiled in the test with the classes of one version in their places (`cpp/base.h` says why), so what
 //! is driven through them is the real code to the last call. Each [`Standin`] is a folder of its own: libraries in it are
 //! loaded apart from those of any other, also in one process.
 
@@ -13,6 +14,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
+
+/// Says which test is skipped, and why. Where `PRONY_TEST_REQUIRE` is set, that fails the test instead.
+#[track_caller]
+pub fn skip(why: &str) {
+    assert!(std::env::var_os("PRONY_TEST_REQUIRE").is_none(), "{why}");
+    let thread = std::thread::current();
+    // The harness names a thread after its test.
+    let test = thread.name().unwrap_or("a test");
+    // Past the harness, which would swallow what a passing test prints.
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
+}
 
 /// One version of each layout, the two that have only bindings among them.
 pub const VERSIONS: [&str; 5] = ["8.2.1", "8.4.3", "8.6.1", "10.3.0", "11.1.0"];
@@ -29,9 +41,7 @@ impl Standin {
     /// `PRONY_TEST_REQUIRE` is set.
     pub fn new(version: &str) -> Option<Standin> {
         if let Some(why) = compiler::missing() {
-            assert!(std::env::var_os("PRONY_TEST_REQUIRE").is_none(), "{why}");
-            // Past the test harness, which would swallow what a passing test prints.
-            let _ = writeln!(std::io::stderr(), "skipped: {why}");
+            skip(&why);
             return None;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -37,9 +37,9 @@ pub use event::{EvaluationProblem, Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{
-    ArenaGrowth, BackendName, BudgetSpec, CellSpec, GateName, GateSpec, HeadChoice, InputSpec, Making, ModelSource,
-    ModelSpec, OriginSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind,
-    SourceSpec, UnknownName,
+    ArenaGrowth, BackendName, BudgetSpec, CellSpec, ENGINE_ENDINGS, GateName, GateSpec, HeadChoice, InputSpec, Making,
+    ModelSource, ModelSpec, OriginSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName,
+    RuntimeSpec, SceneKind, SourceSpec, UnknownName, is_engine_name,
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,

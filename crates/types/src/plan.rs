@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -283,9 +283,17 @@ pub enum ModelSource {
 impl ModelSource {
     /// Whether it is an engine, by the name of its file.
     pub fn is_engine(&self) -> bool {
-        let ModelSource::File(path) = self else { return false };
-        path.extension().is_some_and(|ending| ending == "engine" || ending == "plan")
+        matches!(self, ModelSource::File(path) if is_engine_name(path))
     }
+}
+
+/// How files of TensorRT engines end, in lower case.
+pub const ENGINE_ENDINGS: [&str; 3] = ["engine", "plan", "trt"];
+
+/// Whether a file is a TensorRT engine by its name.
+pub fn is_engine_name(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    ENGINE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
 }
 
 /// A model of the plan.

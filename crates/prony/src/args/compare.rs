@@ -70,7 +70,7 @@ pub(crate) struct CompareOutputsArgs {
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR", help_heading = "Backend")]
     pub(crate) home: Option<PathBuf>,
-    /// `scenes`, or a folder of images [default: scenes]
+    /// `scenes`, or a folder of images or a data set [default: scenes]
     #[arg(long, value_name = "scenes|DIR", help_heading = "Input")]
     pub(crate) source: Option<PathBuf>,
     /// Frames to run

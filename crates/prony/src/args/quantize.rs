@@ -30,7 +30,7 @@ pub(crate) struct QuantizeArgs {
     /// A model file (.onnx), or builtin-rgb, builtin-thermal
     pub(crate) model: String,
 
-    /// What ranges are found on: `scenes`, a folder of images, or tensors
+    /// What ranges are found on: `scenes`, a folder of images or a data set, or tensors
     #[arg(long, value_name = "scenes|DIR|x.npz", help_heading = "Calibration")]
     pub(crate) calib: Option<PathBuf>,
     /// How many frames of it

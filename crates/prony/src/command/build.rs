@@ -33,6 +33,8 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let (spec, info) = opened.parts();
     let precisions = precisions(&args.precision);
     let imgsz = check(args, &spec, &info, &precisions)?;
+    let mut engine = args.engine.clone();
+    engine.find_images()?.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
     let home = home::folder(args.home.as_deref())?;
     let cache = artifacts(&home.join("cache"));
     let interrupt = Interrupt::listen()?;
@@ -64,7 +66,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             protocol: WORKER_PROTOCOL,
             cell: format!("{}:{}:{precision}", spec.name, BackendName::Tensorrt),
             model: spec.clone(),
-            engine: args.engine.spec(precision, scenes)?,
+            engine: engine.spec(precision, scenes)?,
             imgsz,
             batch: args.batch,
             runtime: runtime.clone(),

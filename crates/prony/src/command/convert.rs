@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
+use prony_backend::made_elsewhere;
 use prony_forge::convert::{ConvertReport, Converted, Why, convert as to_half};
 use prony_model::{ModelFile, sha256_hex};
 use prony_types::{ExitCode, HalfSpec, Precision};
@@ -47,6 +48,9 @@ pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
 
 fn spec(args: &ConvertArgs) -> anyhow::Result<HalfSpec> {
     let asked = args.precision;
+    if let Some(how) = made_elsewhere(asked) {
+        bail!("--precision {asked}: {how}");
+    }
     ensure!(
         matches!(asked, Precision::Fp16 | Precision::Bf16),
         "--precision {asked}: a graph is converted to fp16 or bf16; int8 is made by `prony quantize`"

@@ -3,20 +3,22 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail, ensure};
 use prony_forge::export::{Axis, ExportOptions, Exported};
 use prony_model::pt::{Checkpoint, plain};
-use prony_model::sha256_hex;
+use prony_model::{ModelFile, sha256_hex};
 use prony_types::{ExitCode, ModelSource};
 use serde_json::{Value, json};
 
 use super::target::Target;
 use crate::args::ExportArgs;
 use crate::command::with_making_progress;
+use crate::model::{Located, is_checkpoint, locate};
 use crate::output::print;
 
 pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
+    refuse_what_is_no_checkpoint(&args.model)?;
     let source = ModelSource::File(args.model.clone());
     let target = Target::find(args.output.as_deref(), &source, "", args.force)?;
     let checkpoint = with_making_progress("reading the checkpoint", || Checkpoint::open(&args.model))?;
@@ -40,6 +42,25 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     };
     print(text)?;
     Ok(ExitCode::Ok)
+}
+
+/// Another kind of model, named with the command that takes it.
+fn refuse_what_is_no_checkpoint(path: &Path) -> anyhow::Result<()> {
+    let name = path.display().to_string();
+    let Located { source, .. } = locate(&name)?;
+    if let ModelSource::File(_) = source {
+        std::fs::metadata(path).with_context(|| format!("cannot read model {name}"))?;
+        if is_checkpoint(path) {
+            return Ok(());
+        }
+    }
+    // Whatever cannot be read is left to the reader of checkpoints.
+    let Ok(model) = ModelFile::open(&source) else { return Ok(()) };
+    ensure!(model.engine.is_none(), "{name} is a TensorRT engine, which cannot become ONNX; give the checkpoint (.pt)");
+    bail!(
+        "{name} is ONNX already; `prony bench {name}` measures it, and it is made into fp16 or bf16 by `prony convert`, into \
+         int8 by `prony quantize`, and into a TensorRT engine by `prony build`"
+    )
 }
 
 /// What is said afterwards.

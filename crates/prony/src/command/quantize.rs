@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use prony_forge::ForgeError;
 use prony_forge::quantise::{LayerLoss, Quantised, Site, quantise, sensitivity};
 use prony_model::ModelFile;
+use prony_source::folder::is_video_name;
 use prony_types::{
     BackendName, CalibrationSpec, ExitCode, FailureKind, HeadChoice, ModelSource, QuantiseSpec, RuntimeSpec,
 };
@@ -17,6 +18,7 @@ use super::run::{found_runtime, tell_loader};
 use super::target::Target;
 use crate::args::QuantizeArgs;
 use crate::engine_options::calibration_source;
+use crate::images::meant;
 use crate::model::{Located, Opening, locate, open};
 use crate::output::MakingProgress;
 use crate::resolve::image_size;
@@ -120,9 +122,11 @@ fn spec(args: &QuantizeArgs) -> anyhow::Result<QuantiseSpec> {
     let Some(calib) = &args.calib else {
         bail!("--calib is missing: ranges are found on real inputs; give scenes, a folder of images or an .npz");
     };
-    let there = calib.as_os_str() == "scenes" || calib.exists();
+    let there = calib.as_os_str() == "scenes" || calib.exists() || is_video_name(calib);
     ensure!(there, "--calib {} is not there; give scenes, a folder of images or an .npz", calib.display());
-    let source = calibration_source(calib)?;
+    let (calib, note) = meant("--calib", calib)?;
+    note.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
+    let source = calibration_source(&calib)?;
     let calibration = CalibrationSpec { method: args.method, source, frames: args.samples, seed: args.seed };
     let (per_channel, target) = (args.per_channel, args.target);
     Ok(QuantiseSpec { calibration, per_channel, exclude: args.exclude.clone(), target })

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::args::{RuntimeArgs, RuntimeInstallArgs, RuntimeListArgs, RuntimeNameArgs, RuntimeVerb};
 use crate::output::{print, print_json};
 use crate::run::Interrupt;
-use crate::runtime::{self, Installed, Order, Outcome, Request, RuntimeName, Shelf, State, Stopped, Turn, View};
+use crate::runtime::{self, Installed, Order, Outcome, RuntimeName, Shelf, State, Stopped, Turn, View};
 use crate::runtime::{home, megabytes};
 
 /// Version of the format of `--json`.
@@ -64,7 +64,8 @@ fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
     let view = View::new();
     let request = &args.runtime;
     if shelf.find(request).is_none() {
-        return Ok(not_installed(shelf, request));
+        say!("error: {request} is not installed in {}; {}", shelf.folder.display(), what_is(shelf));
+        return Ok(ExitCode::CellFailed);
     }
     let on_wait = || view.say("another prony is changing this folder; waiting for it to end");
     let turn = match Turn::wait(shelf, &interrupt, on_wait) {
@@ -92,7 +93,12 @@ fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
-    let Some(installed) = shelf.find(&args.runtime) else { return Ok(not_installed(shelf, &args.runtime)) };
+    let request = &args.runtime;
+    let Some(installed) = shelf.find(request) else {
+        let folder = shelf.folder.display();
+        say!("error: {request} is not installed in {folder}; run `prony runtime install {request}`");
+        return Ok(ExitCode::CellFailed);
+    };
     match (installed.glance(), installed.main()) {
         (State::Whole, Some(_)) if args.print.json => {
             print_json(&json!({ "schema": SCHEMA, "runtime": described(&installed) }))?;
@@ -108,10 +114,11 @@ fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-fn not_installed(shelf: &Shelf, request: &Request) -> ExitCode {
-    let folder = shelf.folder.display();
-    say!("error: {request} is not installed in {folder}; run `prony runtime install {request}`");
-    ExitCode::CellFailed
+/// What could be removed, in words.
+fn what_is(shelf: &Shelf) -> String {
+    let all = RuntimeName::ALL.into_iter().flat_map(|name| shelf.versions(name));
+    let names: Vec<String> = all.map(|found| format!("{}@{}", found.name, found.version)).collect();
+    if names.is_empty() { "nothing is".to_owned() } else { format!("installed: {}", names.join(", ")) }
 }
 
 fn list(shelf: &Shelf, args: &RuntimeListArgs) -> anyhow::Result<ExitCode> {

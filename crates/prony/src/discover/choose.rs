@@ -11,18 +11,15 @@ use super::remedy;
 /// missing, and what would help.
 pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<RuntimeSpec>, String> {
     let Some((name, provider)) = prony_backend::needs(backend) else { return Ok(None) };
+    // Without a GPU, no library of its is of any use.
+    gpu_for(found, backend)?;
     let copies = considered(found, name);
     let usable = copies.iter().find(|copy| copy.state == RuntimeState::Ready && usable(copy, provider));
     match usable.and_then(|copy| spec(copy)) {
-        Some(spec) => gpu_for(found, backend).map(|()| {
+        Some(spec) => {
             let search = if backend.on_gpu() { found.search.clone() } else { Vec::new() };
             let companions = if backend == BackendName::Tensorrt { companions(found, &spec) } else { spec.companions };
-            Some(RuntimeSpec { search, companions, ..spec })
-        }),
-        // Without a GPU, what the provider lacks beside it is of no interest.
-        None if copies.iter().any(|copy| has_provider(copy, provider)) => {
-            gpu_for(found, backend)?;
-            Err(format!("{backend}: {}", complaint(found, backend, &copies)))
+            Ok(Some(RuntimeSpec { search, companions, ..spec }))
         }
         None => Err(format!("{backend}: {}", complaint(found, backend, &copies))),
     }
@@ -40,11 +37,6 @@ fn considered(found: &Found, name: RuntimeName) -> Vec<&RuntimeRecord> {
         Some(by) => copies.into_iter().filter(|copy| copy.found_by.as_deref() == Some(by)).collect(),
         None => copies,
     }
-}
-
-/// Whether a copy was built with a provider, usable or not.
-fn has_provider(copy: &RuntimeRecord, provider: Option<&str>) -> bool {
-    provider.is_some_and(|provider| copy.provides.iter().any(|entry| provided(entry).0 == provider))
 }
 
 fn usable(copy: &RuntimeRecord, provider: Option<&str>) -> bool {
@@ -102,22 +94,33 @@ fn complaint(found: &Found, backend: BackendName, copies: &[&RuntimeRecord]) -> 
     format!("no {} here; {install}", title(name))
 }
 
-/// The NVIDIA providers load without a GPU, and fail at the first session.
+/// Whether a backend that needs an NVIDIA GPU has one.
 fn gpu_for(found: &Found, backend: BackendName) -> Result<(), String> {
     if !backend.on_gpu() || !found.gpus.is_empty() {
         return Ok(());
     }
     let driver = found.runtimes.iter().find(|record| record.name == RuntimeName::Cuda);
-    let why = match driver {
-        Some(RuntimeRecord { state: RuntimeState::Broken, path, reason, remedy, .. }) => {
-            let path = path.as_deref().unwrap_or("libcuda.so.1");
+    let path = driver.and_then(|driver| driver.path.as_deref()).unwrap_or("libcuda.so.1");
+    Err(match driver {
+        Some(RuntimeRecord { state: RuntimeState::Broken, reason, remedy, .. }) => {
             let reason = reason.as_deref().unwrap_or("cannot be used");
             let remedy = remedy.as_deref().unwrap_or("install the driver");
-            format!("{path}: {reason}; {remedy}")
+            format!("{backend}: no NVIDIA GPU: {path}: {reason}; {remedy}")
         }
-        _ => format!("libcuda.so.1 not found; {}", remedy::for_missing(RuntimeName::Cuda)),
-    };
-    Err(format!("{backend}: no NVIDIA GPU: {why}"))
+        Some(RuntimeRecord { state: RuntimeState::Ready, .. }) => {
+            format!("{backend}: no NVIDIA GPU: {path} sees none; see whether CUDA_VISIBLE_DEVICES hides it")
+        }
+        _ if found.has_nvidia_device => {
+            let install = remedy::for_missing(RuntimeName::Cuda);
+            format!(
+                "{backend}: there is an NVIDIA GPU, but libcuda.so.1 was not found; {install}, or give the container its GPU"
+            )
+        }
+        _ => format!(
+            "{backend}: no NVIDIA GPU here (and no driver: libcuda.so.1 was not found); rten, ort-cpu and openvino run \
+             without one"
+        ),
+    })
 }
 
 fn install_for(backend: BackendName, name: RuntimeName) -> String {

@@ -75,7 +75,7 @@ fn the_first_copy_with_the_provider_is_used() {
 
 #[test]
 fn what_is_missing_is_named_with_the_way_to_get_it() {
-    let nothing = found(vec![record(RuntimeName::Onnxruntime, RuntimeState::Missing)]);
+    let nothing = on_gpu(vec![record(RuntimeName::Onnxruntime, RuntimeState::Missing)]);
     assert_eq!(
         refusal(&nothing, BackendName::OrtCuda),
         "ort-cuda: no ONNX Runtime here; run `prony runtime install onnxruntime-gpu`"
@@ -92,7 +92,7 @@ fn what_is_missing_is_named_with_the_way_to_get_it() {
 
 #[test]
 fn a_provider_that_is_not_in_the_build_is_named() {
-    let found = found(vec![ready("/b", "1.31.1", &["CPU"])]);
+    let found = on_gpu(vec![ready("/b", "1.31.1", &["CPU"])]);
     assert_eq!(
         refusal(&found, BackendName::OrtCuda),
         "ort-cuda: provider CUDA is not in this build: /b (1.31.1) has CPU; run `prony runtime install onnxruntime-gpu`"
@@ -120,10 +120,19 @@ fn a_provider_that_cannot_be_opened_is_named_with_what_it_lacks() {
 }
 
 #[test]
-fn without_a_gpu_what_its_provider_lacks_is_not_the_point() {
+fn without_a_gpu_a_package_was_advised() {
     let lacking = ready("/c", "1.23.2", &["CUDA (libcublasLt.so.12: cannot open shared object file)", "CPU"]);
-    let refusal = refusal(&found(vec![lacking]), BackendName::OrtCuda);
-    assert!(refusal.starts_with("ort-cuda: no NVIDIA GPU: libcuda.so.1 not found"), "{refusal}");
+    let without_provider = ready("/b", "1.31.1", &["CPU"]);
+    for backend in [BackendName::OrtCuda, BackendName::OrtTensorrt, BackendName::Tensorrt, BackendName::Trtexec] {
+        for copies in [vec![], vec![lacking.clone()], vec![without_provider.clone()]] {
+            let refusal = refusal(&found(copies), backend);
+            assert!(refusal.starts_with(&format!("{backend}: no NVIDIA GPU here")), "{refusal}");
+            assert!(!refusal.contains("install"), "{refusal}");
+        }
+    }
+    let undriven = Found { has_nvidia_device: true, ..found(vec![lacking]) };
+    let refusal = refusal(&undriven, BackendName::OrtCuda);
+    assert!(refusal.contains("there is an NVIDIA GPU, but libcuda.so.1 was not found; install the"), "{refusal}");
 }
 
 #[test]
@@ -157,12 +166,15 @@ fn a_provider_without_a_gpu_is_refused() {
     let copy = ready("/c", "1.23.2", &["Tensorrt", "CUDA", "CPU"]);
     let no_driver = found(vec![copy.clone(), record(RuntimeName::Cuda, RuntimeState::Missing)]);
     let text = refusal(&no_driver, BackendName::OrtCuda);
-    assert!(text.starts_with("ort-cuda: no NVIDIA GPU: libcuda.so.1 not found; install the NVIDIA driver"), "{text}");
+    assert!(text.starts_with("ort-cuda: no NVIDIA GPU here (and no driver: libcuda.so.1 was not found)"), "{text}");
     let reason = "cuInit failed: 100 CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected";
     let no_device = found(vec![copy, broken(RuntimeName::Cuda, "/lib/libcuda.so.1", reason)]);
     let text = refusal(&no_device, BackendName::OrtTensorrt);
     assert!(text.starts_with(&format!("ort-tensorrt: no NVIDIA GPU: /lib/libcuda.so.1: {reason}; ")), "{text}");
     assert_eq!(library(&no_device, BackendName::OrtCpu), "/c");
+    let hidden = found(vec![record(RuntimeName::Cuda, RuntimeState::Ready)]);
+    let text = refusal(&hidden, BackendName::Tensorrt);
+    assert!(text.contains("libcuda.so.1 sees none; see whether CUDA_VISIBLE_DEVICES hides it"), "{text}");
 }
 
 fn tensorrt(name: RuntimeName, path: &str, version: &str) -> RuntimeRecord {

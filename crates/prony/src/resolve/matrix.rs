@@ -225,6 +225,15 @@ impl Matrix<'_> {
         if let Err(reason) = fits_batch(batch, info) {
             return Some(Problem::Batch(reason));
         }
+        // What Prony can make the file into is looked at afterwards.
+        let unfit = || match can_rewrite(precision, info) {
+            true => None,
+            false => backend(name).supports(precision, info, &self.provider).err().map(Problem::Precision),
+        };
+        // To install a library that cannot execute it would be in vain; a GPU that is not there comes before anything.
+        if let (false, Some(problem)) = (name.on_gpu(), unfit()) {
+            return Some(problem);
+        }
         if let Err(reason) = runtime {
             return Some(Problem::Backend(reason.clone()));
         }
@@ -235,11 +244,7 @@ impl Matrix<'_> {
         {
             return Some(Problem::Input(reason));
         }
-        // What Prony can make the file into is looked at afterwards.
-        if can_rewrite(precision, info) {
-            return None;
-        }
-        backend(name).supports(precision, info, &self.provider).err().map(Problem::Precision)
+        unfit()
     }
 
     /// What was named and cannot run has failed; what came from `all` or a tier is skipped. A precision that was named

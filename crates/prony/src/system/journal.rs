@@ -18,7 +18,7 @@ const NAME: &str = "prepare.journal.json";
 #[serde(rename_all = "kebab-case", tag = "what")]
 enum Change {
     File { path: PathBuf, old: String, new: String },
-    PowerMode { old: String, new: String },
+    PowerMode { old: u32, new: u32 },
 }
 
 /// Changes that are to be undone, held by this process.
@@ -55,9 +55,14 @@ impl Journal {
     }
 
     /// Changes the power mode. It is in the journal before.
-    pub(crate) fn set_power_mode(&mut self, places: &Places, old: &str, new: &str) -> Result<(), String> {
-        self.record(Change::PowerMode { old: old.to_owned(), new: new.to_owned() })?;
-        places.set_power_mode(new).inspect_err(|_| self.strike_last())
+    pub(crate) fn set_power_mode(&mut self, places: &Places, old: u32, new: u32) -> Result<(), String> {
+        self.record(Change::PowerMode { old, new })?;
+        places.set_power_mode(new).inspect_err(|_| {
+            // A mode that was set in spite of the error is to be undone.
+            if places.power_mode() != Some(new) {
+                self.strike_last();
+            }
+        })
     }
 
     fn record(&mut self, change: Change) -> Result<(), String> {
@@ -109,10 +114,11 @@ fn undo_one(change: &Change, places: &Places) -> Result<(), String> {
                 .map_err(|reason| format!("could not set {} back to {old}: {reason}", path.display()))
         }
         Change::PowerMode { old, new } => match places.power_mode() {
-            Some(now) if now != *new && now != *old => {
-                Err(format!("the power mode is {now} now and was left alone; it was {old}"))
-            }
-            _ => places.set_power_mode(old),
+            Some(now) if now == *old => Ok(()),
+            Some(now) if now != *new => Err(format!("the power mode is {now} now and was left alone; it was {old}")),
+            _ => places
+                .set_power_mode(*old)
+                .map_err(|reason| format!("could not set the power mode back to {old}: {reason}")),
         },
     }
 }

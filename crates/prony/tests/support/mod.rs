@@ -4,12 +4,12 @@
 pub(crate) mod numpy;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use prony_model::onnx::ModelProto;
+pub(crate) use prony_standin::skip;
 use prony_types::{CellRecord, Event, RunRecord};
 use prost::Message as _;
 use tempfile::TempDir;
@@ -197,16 +197,9 @@ pub(crate) fn installed(name: &str, version: Option<&str>) -> Option<PathBuf> {
     found
 }
 
-/// Says why a test does not go on. Where the environment demands it, that fails the test.
-#[track_caller]
-pub(crate) fn skip(why: &str) {
-    assert!(std::env::var_os("PRONY_TEST_REQUIRE").is_none(), "{why}");
-    say(&format!("skipped: {why}"));
-}
-
-/// Past the test harness, which would swallow what a passing test prints.
-pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+/// Whether there is an NVIDIA GPU, so that what happens without one cannot be seen.
+pub(crate) fn has_gpu() -> bool {
+    ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvhost-gpu"].iter().any(|device| Path::new(device).exists())
 }
 
 impl Place {

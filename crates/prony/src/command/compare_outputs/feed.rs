@@ -6,6 +6,7 @@ use prony_source::{folder, scenes};
 use prony_types::{Image, TensorSpec};
 
 use crate::args::CompareOutputsArgs;
+use crate::images::meant;
 use crate::model::locate;
 
 /// Frames, decoded and in memory.
@@ -35,9 +36,10 @@ impl Feed {
         match &args.source {
             Some(dir) if dir.as_os_str() != "scenes" => {
                 ensure!(takes_images, "{} takes no image [N,3,H,W], so --source is of no use", args.a);
-                let mut notes = Vec::new();
+                let (dir, note) = meant("--source", dir)?;
+                let mut notes: Vec<String> = note.into_iter().collect();
                 let mut images = Vec::new();
-                for path in folder::images(dir)? {
+                for path in folder::images(&dir)? {
                     if images.len() >= args.frames as usize {
                         break;
                     }
