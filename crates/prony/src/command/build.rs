@@ -34,7 +34,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let precisions = precisions(&args.precision);
     let imgsz = check(args, &spec, &info, &precisions)?;
     let mut engine = args.engine.clone();
-    engine.find_images()?.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
+    engine.find_images()?.iter().for_each(|found| note!("{found}"));
     let home = home::folder(args.home.as_deref())?;
     let cache = artifacts(&home.join("cache"));
     let interrupt = Interrupt::listen()?;

@@ -125,7 +125,7 @@ fn spec(args: &QuantizeArgs) -> anyhow::Result<QuantiseSpec> {
     let there = calib.as_os_str() == "scenes" || calib.exists() || is_video_name(calib);
     ensure!(there, "--calib {} is not there; give scenes, a folder of images or an .npz", calib.display());
     let (calib, note) = meant("--calib", calib)?;
-    note.iter().filter(|_| !args.quiet).for_each(|note| eprintln!("{note}"));
+    note.iter().for_each(|found| note!("{found}"));
     let source = calibration_source(&calib)?;
     let calibration = CalibrationSpec { method: args.method, source, frames: args.samples, seed: args.seed };
     let (per_channel, target) = (args.per_channel, args.target);
