@@ -28,7 +28,7 @@ pub fn imgsz_groups(record: &RunRecord) -> Vec<String> {
 /// Latency is that of the whole way (`total`), one call in flight. `fps_mean` is frames per second at the mean of that
 /// latency; `throughput_fps` is what `throughput` is in the table: frames per second of wall time with the sessions kept
 /// busy. `speedup` is the table's `difference` as a number: how many times faster the median is than that of the cell that
-/// `speedup_base` names, the fastest of the model; that one has 1, and a cell that is not comparable none. What was not
+/// `speedup_base` names, the recommended one of the model; that one has 1, and a cell that is not comparable none. What was not
 /// measured is empty; new columns come last.
 pub fn csv(record: &RunRecord, imgsz: &str) -> String {
     let cells: Vec<&CellRecord> = record.cells.iter().filter(|cell| row::imgsz(record, cell) == imgsz).collect();

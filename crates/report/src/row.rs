@@ -157,7 +157,7 @@ pub(crate) fn differences(record: &RunRecord) -> impl Iterator<Item = &Compariso
     record.comparisons.iter().chain(record.narrowings.iter().filter(told))
 }
 
-/// The comparison that a cell's row is about: with the fastest of its model.
+/// The comparison that a cell's row is about: with the recommended cell of its model.
 pub(crate) fn own_comparison<'a>(record: &'a RunRecord, cell: &CellRecord) -> Option<&'a Comparison> {
     record.comparisons.iter().find(|c| c.cell == cell.id && c.against != cell.id)
 }
