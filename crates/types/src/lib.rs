@@ -37,7 +37,7 @@ pub use event::{EvaluationProblem, Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{
-    ArenaGrowth, BackendName, BudgetSpec, CellSpec, GateName, GateSpec, HeadChoice, InputSpec, Making, ModelSource,
+    ArenaGrowth, BackendName, BudgetSpec, CellSpec, GateName, GateSpec, HeadChoice, InputSpec, Making, ModelSource, SampleFloor,
     ModelSpec, OriginSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind,
     SourceSpec, UnknownName,
 };

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn budget(duration_s: Option<f64>, samples: Option<u64>) -> BudgetSpec {
-        BudgetSpec { warmup_s: None, duration_s, samples, limit_s: 20.0, timeout_s: 60.0 }
+        BudgetSpec { warmup_s: None, duration_s, samples, limit_s: 20.0, at_least: None, timeout_s: 60.0 }
     }
 
     fn spend(budget: &BudgetSpec) -> (f64, u32) {
