@@ -21,7 +21,7 @@ pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
 pub(crate) use self::quantize::QuantizeArgs;
 use crate::command::Shape;
-use crate::options::{BenchOptions, ImageSize, Library};
+use crate::options::{BenchOptions, DeviceIndex, ImageSize, Library};
 use crate::runtime::Request;
 use crate::version::VERSION;
 
@@ -168,8 +168,8 @@ pub(crate) struct RunArgs {
     pub(crate) precision: Option<Precision>,
 
     /// Which device, from 0
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Backend")]
-    pub(crate) device: u32,
+    #[arg(long, value_name = "N", default_value_t, help_heading = "Backend")]
+    pub(crate) device: DeviceIndex,
 
     /// CPU threads [default: one a physical core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Backend")]
@@ -346,8 +346,8 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) plugin: Vec<PathBuf>,
     /// Which GPU opens an engine, or is predicted for, from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) device: u32,
+    #[arg(long, value_name = "N", default_value_t)]
+    pub(crate) device: DeviceIndex,
     /// Open an engine although it was built for another GPU or another TensorRT
     #[arg(long)]
     pub(crate) force: bool,

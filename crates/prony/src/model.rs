@@ -74,6 +74,17 @@ pub(crate) fn locate(name: &str) -> anyhow::Result<Located> {
     })
 }
 
+/// Whether there is anything of this name; the error is the one that opening it would give.
+pub(crate) fn exists(name: &str) -> anyhow::Result<()> {
+    match locate(name)?.source {
+        ModelSource::File(path) if !path.exists() || path.is_dir() => {
+            let source = ModelSource::File(std::path::absolute(path)?);
+            ModelFile::open(&source).map(drop).map_err(Into::into)
+        }
+        ModelSource::File(_) | ModelSource::Builtin(_) => Ok(()),
+    }
+}
+
 /// Whether a file is a checkpoint, by its ending.
 pub(crate) fn is_checkpoint(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();

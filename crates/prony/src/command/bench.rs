@@ -1,6 +1,7 @@
 //! `prony bench`: options to plan, plan to run, run to table.
 
 mod resume;
+mod summary;
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -9,21 +10,23 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, bail};
 use prony_store::RunFolder;
-use prony_types::{CellSpec, CellStatus, ExitCode, Making, RunRecord};
+use prony_types::{CellStatus, ExitCode, Making, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::resume::{earlier_run, libraries, resumed};
+use self::summary::summary;
 use crate::args::BenchArgs;
 use crate::command::{terminal_width, with_sign_of_life};
-use crate::discover::choose;
+use crate::discover::{absent, choose};
 use crate::machine::machine;
 use crate::options::BenchOptions;
+use crate::gate_options::refuse_strange_baseline;
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
-    refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
+    Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, check_data, engines_to_build,
+    estimate_s, refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
 use crate::version::VERSION;
@@ -66,7 +69,9 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         None => {
             let here = Machine {
                 runtime: &|backend| choose(&found, backend),
+                absent: &|backend| absent(&found, backend),
                 gpus: found.gpus.len() as u32,
+                cpus: environment.cpu.usable,
                 cache,
                 mem_available_bytes: environment.mem_available_bytes,
             };
@@ -76,10 +81,17 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
     let kept: Vec<&str> =
         kept.filter(|cell| cell.status == CellStatus::Completed).map(|cell| cell.id.as_str()).collect();
-    if args.dry_run {
-        return dry_run(&resolved, &kept, args.output.json);
-    }
     let baseline = resolved.plan.gates.baseline.as_deref().map(prony_store::read_record_at).transpose()?;
+    baseline.iter().try_for_each(|run| refuse_strange_baseline(run, &resolved))?;
+    let to_run = || {
+        let left = |id: &str| !resolved.fates.contains_key(id) && !kept.contains(&id);
+        resolved.plan.cells.iter().filter(move |cell| left(&cell.id))
+    };
+    let engines = engines_to_build(to_run(), artifact_cache.as_deref(), &found.gpus);
+    let summary = summary(&resolved.plan, &to_run().collect::<Vec<_>>(), engines);
+    if args.dry_run {
+        return dry_run(&resolved, &kept, &summary, args.output.json);
+    }
     let folder = match &earlier {
         Some((folder, _)) => RunFolder::open(folder.path())?,
         None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
@@ -89,7 +101,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let files = Files::new(folder, redactor.clone())?;
     start_log(&log, args.output.verbose, redactor)?;
     let loudness = if args.output.quiet { Loudness::Quiet } else { Loudness::Normal };
-    greet(&resolved, kept.len(), files.path(), loudness);
+    greet(&resolved, &summary, files.path(), loudness);
     let info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
         None => run_info(id, std::env::args().collect())?,
@@ -170,26 +182,13 @@ impl io::Write for LogFile {
     }
 }
 
-/// The first line, before anything slow.
-fn greet(resolved: &Resolved, kept: usize, folder: &Path, loudness: Loudness) {
+/// The first lines, before anything slow.
+fn greet(resolved: &Resolved, summary: &str, folder: &Path, loudness: Loudness) {
     if loudness == Loudness::Quiet {
         return;
     }
-    let count = resolved.plan.cells.len();
-    let cells = if count == 1 { "cell" } else { "cells" };
-    let left = count.saturating_sub(resolved.fates.len() + kept) as f64;
-    let runs = |cell: &&CellSpec| !resolved.fates.contains_key(&cell.id);
-    let beside = match resolved.plan.cells.iter().filter(runs).map(CellSpec::making).max() {
-        Some(Some(Making::Engine)) => " beside building engines",
-        Some(Some(Making::Graph)) => " beside making graphs",
-        _ => "",
-    };
-    let time = estimate_s(&resolved.plan.budget)
-        .filter(|_| resolved.plan.timed)
-        .map(|s| format!(", about {}{beside}", short_time(s * left)))
-        .unwrap_or_default();
-    eprintln!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
-    resolved.notes.iter().for_each(|note| eprintln!("  {note}"));
+    eprintln!("prony {VERSION}: {summary}, in {}", folder.display());
+    resolved.plan.notes.iter().for_each(|note| eprintln!("  {note}"));
 }
 
 /// The table on stdout, or the record with `--json`. A reader who has gone is no error: the run is on disk.
@@ -208,7 +207,7 @@ fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) {
     let _ = io::stdout().lock().write_all(text.as_bytes());
 }
 
-fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<ExitCode> {
+fn dry_run(resolved: &Resolved, kept: &[&str], summary: &str, json: bool) -> anyhow::Result<ExitCode> {
     let plan = &resolved.plan;
     let seconds = estimate_s(&plan.budget);
     let mut out = io::stdout().lock();
@@ -230,7 +229,7 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
             .collect();
         serde_json::to_writer_pretty(
             &mut out,
-            &serde_json::json!({ "plan": plan, "cells": cells, "notes": resolved.notes }),
+            &serde_json::json!({ "plan": plan, "summary": summary, "cells": cells, "notes": plan.notes }),
         )?;
         writeln!(out)?;
         return Ok(ExitCode::Ok);
@@ -239,16 +238,15 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
         Some(seconds) => format!("about {}", short_time(seconds)),
         None => "for as long as the samples take".to_owned(),
     };
-    for note in &resolved.notes {
+    writeln!(out, "would measure {summary}")?;
+    for note in &plan.notes {
         writeln!(out, "note: {note}")?;
     }
-    let mut count = 0.0;
     for cell in &plan.cells {
         match resolved.fates.get(&cell.id) {
             Some(fate) => writeln!(out, "{}  {}: {}", cell.id, fate.status.name(), fate.reason)?,
             None if kept.contains(&cell.id.as_str()) => writeln!(out, "{}  kept from the earlier run", cell.id)?,
             None => {
-                count += 1.0;
                 let size = cell.imgsz.map(|[h, w]| format!("{h}x{w}")).unwrap_or_else(|| "as declared".into());
                 let build = match cell.making() {
                     Some(Making::Engine) => ", after its engine is built or found",
@@ -259,9 +257,6 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
             }
         }
     }
-    match seconds {
-        Some(seconds) => writeln!(out, "{} in all; nothing was run", short_time(seconds * count))?,
-        None => writeln!(out, "nothing was run")?,
-    }
+    writeln!(out, "nothing was run")?;
     Ok(ExitCode::Ok)
 }

@@ -74,7 +74,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             batch: args.batch,
             runtime: runtime.clone(),
             plugins: args.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
-            device: args.device,
+            device: args.device.0,
             gpu_mem_limit_bytes: args.gpu_mem_limit.map(|size| size.0),
             threads: args.threads,
             cache: cache.clone(),

@@ -74,7 +74,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let spec = SessionSpec {
         precision: args.precision.unwrap_or_else(|| precision_of(info)),
-        device: args.device,
+        device: args.device.0,
         threads: args.threads.unwrap_or_else(|| affinity::choose(None).len() as u32),
         runtime: runtime_for(args)?,
         shapes: sources.shapes(&args.shape, info)?,

@@ -15,6 +15,7 @@ pub(crate) enum Loudness {
 /// Bars or lines, one a cell.
 pub(crate) struct Progress {
     bars: Option<MultiProgress>,
+    style: ProgressStyle,
     cells: Vec<Line>,
     loudness: Loudness,
 }
@@ -35,17 +36,20 @@ impl Progress {
         let style = ProgressStyle::with_template(&template)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("━╸─");
-        let line = |id: &String| {
-            let bar = bars.as_ref().map(|bars| {
-                let bar = bars.add(ProgressBar::new(STEPS).with_style(style.clone()));
-                bar.set_prefix(id.clone());
-                bar.set_message("waiting");
-                bar
-            });
-            Line { id: id.clone(), bar }
-        };
-        let cells = ids.iter().map(line).collect();
-        Progress { bars, cells, loudness }
+        let mut progress = Progress { bars, style, cells: Vec::new(), loudness };
+        ids.iter().for_each(|id| progress.add(id));
+        progress
+    }
+
+    /// One more cell.
+    pub(crate) fn add(&mut self, id: &str) {
+        let bar = self.bars.as_ref().map(|bars| {
+            let bar = bars.add(ProgressBar::new(STEPS).with_style(self.style.clone()));
+            bar.set_prefix(id.to_owned());
+            bar.set_message("waiting");
+            bar
+        });
+        self.cells.push(Line { id: id.to_owned(), bar });
     }
 
     /// A line above the bars.
