@@ -346,6 +346,13 @@ pub(crate) enum Tier {
     Full,
 }
 
+/// What to know about more threads than there are CPUs for them.
+pub(crate) fn too_many_threads(threads: Option<u32>, cpus: u32) -> Option<String> {
+    let threads = threads.filter(|&threads| threads > cpus)?;
+    let plural = if cpus == 1 { "CPU" } else { "CPUs" };
+    Some(format!("--threads {threads} is more than the {cpus} {plural} that this process may use"))
+}
+
 /// Which device of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceIndex(pub(crate) u32);

@@ -29,7 +29,7 @@ use self::selection::{Precisions, Selection};
 use self::tier::Choice;
 use crate::gate_options;
 use crate::model::{Opened, Opening};
-use crate::options::BenchOptions;
+use crate::options::{BenchOptions, too_many_threads};
 use crate::run::artifacts;
 
 /// Distinct frames kept resident, so that caches and NMS see real variety.
@@ -190,11 +190,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
         let models = listed(&left_to_rten);
         notes.push(format!("no other backend that is here can run {models}: measured on the embedded engine (rten)"));
     }
-    if let Some(threads) = threads.filter(|&threads| threads > machine.cpus) {
-        let cpus = machine.cpus;
-        let plural = if cpus == 1 { "CPU" } else { "CPUs" };
-        notes.push(format!("--threads {threads} is more than the {cpus} {plural} that this process may use"));
-    }
+    notes.extend(too_many_threads(threads, machine.cpus));
     // Where someone pointed at a library, using another in its stead is told.
     let pointed = options.library.iter().any(|library| library.name == RuntimeName::Onnxruntime);
     if let (true, Err(reason)) = (pointed, (machine.runtime)(BackendName::OrtCpu)) {

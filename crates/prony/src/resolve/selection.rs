@@ -148,12 +148,14 @@ pub(super) enum Precisions {
 impl Precisions {
     /// In which precisions a model is measured on a backend. A file that is not in fp32 was made for the precision it brings.
     pub(super) fn of(&self, backend: BackendName, info: Option<&ModelInfo>) -> Vec<Precision> {
-        let brings = info.map_or(Precision::Fp32, precision_of);
-        match self {
-            Precisions::Same(list) => list.clone(),
-            Precisions::AsShipped if brings != Precision::Fp32 => vec![brings],
-            Precisions::AsShipped if backend.on_gpu() => vec![Precision::Fp16, Precision::Fp32],
-            Precisions::AsShipped => vec![Precision::Fp32],
+        match (self, info.map(precision_of)) {
+            (Precisions::Same(list), _) => list.clone(),
+            (Precisions::AsShipped, Some(Precision::Fp32)) if backend.on_gpu() => {
+                vec![Precision::Fp16, Precision::Fp32]
+            }
+            (Precisions::AsShipped, Some(brings)) => vec![brings],
+            // A file that cannot be read has one row, with the reason.
+            (Precisions::AsShipped, None) => vec![Precision::Fp32],
         }
     }
 

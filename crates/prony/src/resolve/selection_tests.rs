@@ -145,8 +145,7 @@ fn a_cell_that_auto_chose_and_that_cannot_run_is_skipped() {
 
 #[test]
 fn what_no_ready_backend_can_run_is_left_to_the_embedded_engine() {
-    let fp8 = BenchOptions { precision: Some(vec![Precision::Fp32]), ..rgb() };
-    let resolved = on(&JETSON, 1, fp8).unwrap();
+    let resolved = on(&JETSON, 1, rgb()).unwrap();
     assert_eq!(resolved.plan.standby.iter().map(|cell| &*cell.id).collect::<Vec<_>>(), ["builtin-rgb:rten:fp32"]);
     // A TensorRT without its parser builds nothing from an ONNX file.
     let lean = |backend: BackendName| match backend {

@@ -7,7 +7,6 @@ use prony_types::{CellSpec, CellStatus, GateName, Phase, Plan};
 use super::Run;
 use super::cell::RunCell;
 use super::fold::CellFold;
-use super::progress::short_time;
 
 /// Whether another cell takes over where this one and its like cannot run.
 pub(super) fn stands_by(plan: &Plan, cell: &CellSpec) -> bool {
@@ -62,10 +61,9 @@ impl Run {
         // A quarter more: not every frame is as fast as the fastest.
         let enough = (P99_NEEDS as f64 * frame_s * 1.25).ceil();
         Some(format!(
-            "--gate {} needs {P99_NEEDS} samples per cell; in {} {} gives at most {most} ({:.1} ms per call); use --duration \
-             {enough}s, or leave --duration out",
+            "--gate {} needs {P99_NEEDS} samples per cell; --duration {duration_s}s gives at most {most} of {} ({:.1} ms each); \
+             use --duration {enough}s, or leave it out",
             GateName::P99MaxMs,
-            short_time(duration_s),
             cell.spec.id,
             frame_s * 1e3
         ))
