@@ -6,11 +6,14 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use prony_backend::open_model;
+use prony_types::{CellSpec, EngineSpec};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::ForgeError;
 use crate::lock::Lock;
 use crate::recipe::Recipe;
+use crate::shape;
 use crate::sidecar::{Beside, ENGINE_SCHEMA, Made, Sidecar};
 
 /// Ending of the file that is locked while it is made.
@@ -202,6 +205,28 @@ impl Cache {
             tracing::debug!("cannot mark {} as used: {error}", path.display());
         }
     }
+}
+
+/// Whether the cache has an engine for a cell, by sidecars alone: the same model, built the same way by the same TensorRT for a
+/// GPU of this name. Whether it is whole and fits to the last field is found when it is taken.
+pub fn has_engine(cache: &Path, cell: &CellSpec, gpu: &str) -> bool {
+    let runtime = cell.builder.as_ref().or(cell.runtime.as_ref());
+    let (Some(engine), Some(runtime), None) = (&cell.engine, runtime, &cell.rewrite) else { return false };
+    let like = |recipe: &Recipe| {
+        recipe.onnx_sha256 == cell.model.sha256
+            && (recipe.identity.tensorrt.as_str(), recipe.identity.gpu.as_str()) == (runtime.version.as_str(), gpu)
+            && recipe.gpu_mem_limit_bytes == cell.provider.gpu_mem_limit_bytes
+    };
+    let recipes: Vec<Recipe> = Cache::at(cache).sidecars().into_iter().map(|(_, sidecar)| sidecar.recipe).collect();
+    let mut candidates = recipes.iter().filter(|recipe| like(recipe)).peekable();
+    if candidates.peek().is_none() {
+        return false;
+    }
+    let Ok(model) = open_model(&cell.model.source) else { return false };
+    let profile = shape::profile(&model.info.inputs, &engine.profile, cell.batch, cell.imgsz);
+    let Ok(profile) = profile else { return false };
+    let wanted = EngineSpec { profile, ..engine.clone() };
+    candidates.any(|recipe| recipe.is_of_same_kind(&Recipe { engine: wanted.clone(), ..recipe.clone() }))
 }
 
 fn sidecar(recipe: &Recipe, origin: Origin<'_>, made: &Made) -> Sidecar {

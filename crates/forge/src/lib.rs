@@ -24,7 +24,7 @@ mod shelf;
 mod sidecar;
 mod weights;
 
-pub use cache::{Cache, Kept, Origin};
+pub use cache::{Cache, Kept, Origin, has_engine};
 pub use error::ForgeError;
 pub use prepare::{Prepared, prepare};
 pub use recipe::{Difference, Recipe};

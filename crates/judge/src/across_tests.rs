@@ -14,7 +14,8 @@ pub(crate) const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300
 
 /// A run of these cells on a machine of its own.
 pub(crate) fn run(id: &str, cells: Vec<CellRecord>) -> RunRecord {
-    let budget = BudgetSpec { warmup_s: None, duration_s: None, samples: None, limit_s: 20.0, timeout_s: 120.0 };
+    let budget =
+        BudgetSpec { warmup_s: None, duration_s: None, samples: None, limit_s: 20.0, at_least: None, timeout_s: 120.0 };
     let text = String::new;
     RunRecord {
         schema: SCHEMA.to_owned(),
@@ -53,12 +54,14 @@ pub(crate) fn run(id: &str, cells: Vec<CellRecord>) -> RunRecord {
             input: InputSpec { source: SourceSpec::Scenes, seed: 7, frames: 32 },
             post: POST,
             budget,
+            standby: Vec::new(),
             named_precisions: Vec::new(),
             reference: ReferenceSpec { backend: BackendName::OrtCpu, ..ReferenceSpec::default() },
             evaluation: None,
             timed: true,
             gates: GateSpec::default(),
             strict: false,
+            notes: Vec::new(),
         },
         cells,
         comparisons: Vec::new(),

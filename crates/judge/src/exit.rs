@@ -2,17 +2,27 @@
 
 use prony_types::{CellRecord, CellSpec, CellStatus, ExitCode, Gate, Plan, Precision, Verdict};
 
-/// The exit code of a run whose cells were tried: interrupted, then a failed cell, then a gate. "Nothing ran" is for the
-/// caller to say, before any cell exists.
+/// The exit code of a run whose cells were tried: interrupted, then a failed cell, then a broken gate, then a gate that could
+/// not be decided. "Nothing ran" is for the caller to say, before any cell exists.
 ///
 /// A cell that was skipped although its backend and precision were named has failed, and so has one without a
-/// record, or a model in a precision that was named and that none of its cells completed in. `strict` makes failures of skipped cells and of every verdict but `valid`.
+/// record, a model that no cell measured, or a model in a precision that was named and that none of its cells completed in.
+/// `strict` makes failures of skipped cells and of every verdict but `valid`.
 pub fn exit_code(cells: &[CellRecord], plan: &Plan, gates: &[Gate], interrupted: bool) -> ExitCode {
     let in_vain = plan.named_precisions.iter().any(|&precision| precision_failed(cells, precision));
     match of_cells(cells, &plan.cells, gates, plan.strict, interrupted) {
-        ExitCode::Ok | ExitCode::Gate if in_vain => ExitCode::CellFailed,
+        ExitCode::Ok | ExitCode::Gate | ExitCode::Inconclusive if in_vain || any_model_skipped(cells) => {
+            ExitCode::CellFailed
+        }
         code => code,
     }
+}
+
+/// Whether there is a model of which every cell was skipped: it was asked for, and nothing is known about it.
+fn any_model_skipped(cells: &[CellRecord]) -> bool {
+    let skipped = |cell: &CellRecord| cell.status == CellStatus::Skipped;
+    let same = |a: &CellRecord, b: &CellRecord| a.model.name == b.model.name && a.model.sha256 == b.model.sha256;
+    cells.iter().any(|cell| cells.iter().filter(|other| same(cell, other)).all(skipped))
 }
 
 /// Whether a model has cells in a precision, and none of them completed.
@@ -51,8 +61,11 @@ fn of_cells(cells: &[CellRecord], specs: &[CellSpec], gates: &[Gate], strict: bo
         Some(Verdict::FellBack) => !fallback_allowed(&c.id),
         _ => false,
     };
-    if gates.iter().any(|g| !g.pass) || cells.iter().any(forbidden) {
+    if gates.iter().any(Gate::is_broken) || cells.iter().any(forbidden) {
         return ExitCode::Gate;
+    }
+    if gates.iter().any(|gate| gate.inconclusive) {
+        return ExitCode::Inconclusive;
     }
     ExitCode::Ok
 }
@@ -122,6 +135,41 @@ mod tests {
         assert_eq!(of_cells(std::slice::from_ref(&failed), &specs, &gates, false, false), ExitCode::CellFailed);
         assert_eq!(of_cells(&[failed], &specs, &gates, false, true), ExitCode::Interrupted);
         assert_eq!(code(with(CellStatus::Interrupted, None), false, false), ExitCode::Interrupted);
+    }
+
+    #[test]
+    fn a_gate_that_could_not_be_measured_is_4_and_a_broken_one_beside_it_3() {
+        let gate = |pass, inconclusive| Gate {
+            name: "p99_max_ms".into(),
+            cell: "a".into(),
+            figure: None,
+            limit: 8.0,
+            pass,
+            inconclusive,
+            against: None,
+            reason: None,
+        };
+        let specs = [spec("a", false)];
+        let code = |record: CellRecord, gates: &[Gate]| of_cells(&[record], &specs, gates, false, false);
+        let ok = || with(CellStatus::Completed, Some(Verdict::Valid));
+        assert_eq!(code(ok(), &[gate(true, false), gate(false, true)]), ExitCode::Inconclusive);
+        assert_eq!(code(ok(), &[gate(false, true), gate(false, false)]), ExitCode::Gate);
+        assert_eq!(code(with(CellStatus::Failed, None), &[gate(false, true)]), ExitCode::CellFailed);
+        assert_eq!(code(ok(), &[gate(true, false)]), ExitCode::Ok);
+    }
+
+    #[test]
+    fn a_model_that_nothing_could_measure_is_no_success() {
+        let of = |model: &str, status| {
+            let mut cell = with(status, None);
+            cell.model.name = model.to_owned();
+            cell
+        };
+        let skipped = || of("m", CellStatus::Skipped);
+        assert!(any_model_skipped(&[skipped(), skipped()]));
+        assert!(!any_model_skipped(&[skipped(), of("m", CellStatus::Completed)]));
+        assert!(any_model_skipped(&[skipped(), of("other", CellStatus::Completed)]));
+        assert!(!any_model_skipped(&[]));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Limits that a run is held to. What was not measured holds no limit: it fails, with the reason.
+//! Limits that a run must keep to. A limit whose figure was not measured neither holds nor is broken: it is inconclusive, with
+//! the reason.
 
 use prony_types::{BackendName, CellRecord, CellStatus, Gate, GateName, GateSpec, Precision, RunRecord, Stage};
 
@@ -52,11 +53,15 @@ fn gate(name: GateName, cell: &CellRecord, limit: f64, figure: Measured) -> Gate
     };
     match figure {
         Ok((figure, against)) => {
-            // Written so that a NaN holds nothing.
+            // A NaN holds nothing, and breaks nothing either.
             gate.pass = if name == GateName::MapMin { figure >= limit } else { figure <= limit };
+            gate.inconclusive = figure.is_nan();
             (gate.figure, gate.against) = (Some(figure), against);
         }
-        Err(reason) => gate.reason = Some(format!("not measured: {reason}")),
+        Err(reason) => {
+            gate.inconclusive = true;
+            gate.reason = Some(format!("not measured: {reason}"));
+        }
     }
     gate
 }
@@ -112,7 +117,11 @@ fn map(cell: &CellRecord) -> Result<f64, String> {
 
 fn p99(cell: &CellRecord) -> Result<f64, String> {
     let total = cell.latency_ms.get(&Stage::Total).ok_or_else(|| "nothing was timed".to_owned())?;
-    total.p99.ok_or_else(|| format!("{} samples, p99 needs {P99_NEEDS}; measure longer", total.n))
+    total.p99.ok_or_else(|| {
+        // A tenth more, for pauses and slow frames.
+        let seconds = (P99_NEEDS as f64 * total.mean / 1e3 * 1.1).ceil();
+        format!("{} samples, p99 needs {P99_NEEDS}: use --samples {P99_NEEDS} or --duration {seconds}s", total.n)
+    })
 }
 
 /// Whether the baseline completed this cell.

@@ -1,6 +1,6 @@
 //! When a cell has been measured enough.
 
-use prony_types::BudgetSpec;
+use prony_types::{BudgetSpec, SampleFloor};
 
 use crate::stats::P99_NEEDS;
 
@@ -43,8 +43,16 @@ pub enum Reason {
 }
 
 /// The stopping rule. A duration or a number of samples that was asked for is kept to the letter (with both, whichever
-/// comes first); without them the interval decides, within bounds.
+/// comes first); without them the interval decides, within bounds. A least number of samples may make it longer.
 pub fn decide(budget: &BudgetSpec, progress: Progress) -> Decision {
+    let missing = |floor: SampleFloor| progress.samples < floor.samples && progress.measured_s < floor.limit_s;
+    match decide_by_time(budget, progress) {
+        Decision::Stop(_) if budget.at_least.is_some_and(missing) => Decision::Continue,
+        decision => decision,
+    }
+}
+
+fn decide_by_time(budget: &BudgetSpec, progress: Progress) -> Decision {
     if budget.duration_s.is_some_and(|s| progress.measured_s >= s) {
         return Decision::Stop(Reason::Duration);
     }
@@ -79,7 +87,8 @@ pub fn estimate_remaining_s(budget: &BudgetSpec, progress: Progress) -> f64 {
             narrow.max(least).min(budget.limit_s)
         }
     };
-    (end - progress.measured_s).max(0.0)
+    let floor = budget.at_least.and_then(|floor| Some(time_for(floor.samples)?.min(floor.limit_s)));
+    (floor.map_or(end, |floor| end.max(floor)) - progress.measured_s).max(0.0)
 }
 
 #[cfg(test)]
@@ -87,7 +96,7 @@ mod tests {
     use super::*;
 
     fn budget(duration_s: Option<f64>, samples: Option<u64>) -> BudgetSpec {
-        BudgetSpec { warmup_s: None, duration_s, samples, limit_s: 20.0, timeout_s: 60.0 }
+        BudgetSpec { warmup_s: None, duration_s, samples, limit_s: 20.0, at_least: None, timeout_s: 60.0 }
     }
 
     fn at(samples: u64, measured_s: f64, half_width: f64) -> Progress {
@@ -120,6 +129,25 @@ mod tests {
             decide(&budget, Progress { samples: 2, measured_s: 20.0, half_width: None }),
             Decision::Stop(Reason::Limit)
         );
+    }
+
+    #[test]
+    fn a_slow_cell_goes_on_until_it_has_the_samples_that_it_needs_at_least() {
+        let at_least = Some(SampleFloor { samples: 662, limit_s: 600.0 });
+        let by_interval = BudgetSpec { at_least, ..budget(None, None) };
+        assert_eq!(
+            decide(&by_interval, at(300, 20.0, 0.001)),
+            Decision::Continue,
+            "neither narrow nor the limit is enough"
+        );
+        assert_eq!(decide(&by_interval, at(662, 44.0, 0.001)), Decision::Stop(Reason::Narrow));
+        assert_eq!(decide(&by_interval, at(662, 44.0, 0.5)), Decision::Stop(Reason::Limit));
+        assert_eq!(decide(&by_interval, at(10, 600.0, 0.5)), Decision::Stop(Reason::Limit), "not for ever");
+        let by_time = BudgetSpec { at_least, ..budget(Some(2.0), None) };
+        assert_eq!(decide(&by_time, at(661, 2.0, 0.0)), Decision::Continue);
+        assert_eq!(decide(&by_time, at(662, 2.0, 0.0)), Decision::Stop(Reason::Duration));
+        assert_eq!(decide(&by_time, at(5_000, 1.9, 0.0)), Decision::Continue, "whichever is longer");
+        assert_eq!(estimate_remaining_s(&by_time, at(331, 2.0, 0.5)), 2.0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::*;
 use crate::stats::summarize;
 
 const BUDGET: BudgetSpec =
-    BudgetSpec { warmup_s: None, duration_s: None, samples: None, limit_s: 60.0, timeout_s: 60.0 };
+    BudgetSpec { warmup_s: None, duration_s: None, samples: None, limit_s: 60.0, at_least: None, timeout_s: 60.0 };
 
 const GOOD: OutputCheck = OutputCheck {
     non_finite_calls: 0,

@@ -21,7 +21,7 @@ pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
 pub(crate) use self::quantize::QuantizeArgs;
 use crate::command::Shape;
-use crate::options::{BenchOptions, ImageSize, Library};
+use crate::options::{BenchOptions, DeviceIndex, ImageSize, Library};
 use crate::runtime::Request;
 use crate::version::VERSION;
 
@@ -29,14 +29,14 @@ use crate::version::VERSION;
 #[derive(Debug, Parser)]
 #[command(name = "prony", version = VERSION, max_term_width = 100, propagate_version = true)]
 #[command(after_help = "Examples:
-  prony bench                              the built-in detectors on the embedded engine
+  prony bench                              the built-in detectors on the backends that are ready here
   prony bench yolo.onnx --source photos/   a model of yours on images of yours
   prony report runs/20261115T041200Z-bench --format md
   prony compare runs/20261114T041200Z-bench runs/20261115T041200Z-bench
   prony doctor                             what this machine has, and whether it is fit to be measured on
 
-Exit codes: 0 all well; 1 a cell failed; 2 wrong usage or bad input; 3 a gate or wrong output;
-4 inconclusive, measure again; 130 interrupted.")]
+Exit codes: 0 all well; 1 a cell failed; 2 wrong usage or bad input; 3 a broken gate or wrong output;
+4 inconclusive; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -88,13 +88,20 @@ pub(crate) enum Verb {
 #[command(allow_negative_numbers = true)]
 #[command(after_help = "Examples:
   prony bench                                     both built-in detectors, built-in scenes
-  prony bench builtin-rgb --duration 30           30 s a cell, no early stop
+  prony bench yolo.onnx                           on the backends that are ready here
+  prony bench yolo.onnx --backends tensorrt,ort-cpu --precision fp16,fp32
+  prony bench builtin-rgb --duration 30           30 s per cell, no early stop
   prony bench a.onnx b.onnx --source photos/      your models on your images
   prony bench resnet.onnx --head none             a model that is not a detector, on random input
   prony bench --plan prony.toml --imgsz 640       a plan file; the flag beats the file
   prony bench --gate p99_max_ms=20 --baseline runs/20261115T041200Z-bench --gate latency_ratio_max=1.05
   prony bench --dry-run                           what would be measured, and for how long
   prony bench --resume runs/20261115T041200Z-bench
+
+Without --backends, those of tensorrt, ort-cuda, openvino and ort-cpu are measured that are ready
+here, on NVIDIA GPUs in fp16 and fp32, on CPUs in fp32; rten only if none of them is.
+
+A p99 gate measures at least the 662 samples that a p99 needs, unless --duration or --samples is given.
 
 Times take a unit (500ms, 10s, 2m); a bare number is seconds.")]
 pub(crate) struct BenchArgs {
@@ -169,8 +176,8 @@ pub(crate) struct RunArgs {
     pub(crate) precision: Option<Precision>,
 
     /// Which device, from 0
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Backend")]
-    pub(crate) device: u32,
+    #[arg(long, value_name = "N", default_value_t, help_heading = "Backend")]
+    pub(crate) device: DeviceIndex,
 
     /// CPU threads [default: one a physical core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Backend")]
@@ -347,8 +354,8 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) plugin: Vec<PathBuf>,
     /// Which GPU opens an engine, or is predicted for, from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) device: u32,
+    #[arg(long, value_name = "N", default_value_t)]
+    pub(crate) device: DeviceIndex,
     /// Open an engine although it was built for another GPU or another TensorRT
     #[arg(long)]
     pub(crate) force: bool,

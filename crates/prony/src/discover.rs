@@ -1,6 +1,7 @@
 //! What runtimes this machine has. Files are found and looked at here; a child of this very binary opens each of them,
 //! so that one that crashes is a finding and not an end.
 
+mod absent;
 mod child;
 mod choose;
 mod companions;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use prony_backend::discovery::{self, Answer, Candidate, Places};
 use prony_types::{BackendName, GpuRecord, RuntimeName, RuntimeRecord, RuntimeState};
 
+pub(crate) use self::absent::absent;
 pub(crate) use self::child::question;
 pub(crate) use self::choose::choose;
 use self::remedy::Elsewhere;

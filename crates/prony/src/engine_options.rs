@@ -134,11 +134,24 @@ impl EngineArgs {
         }
     }
 
-    /// Whether anything was said that only engines have. Ranges are found for graphs too.
-    pub(crate) fn is_about_engines(&self) -> bool {
-        let plain = EngineSpec::new(Precision::Fp32);
-        let said = self.spec(plain.precision, false).is_ok_and(|spec| spec != plain);
-        said || !self.plugin.is_empty() || self.build_timeout.is_some()
+    /// The first flag that was given and that only engines have. Ranges are found for graphs too.
+    pub(crate) fn engine_flag(&self) -> Option<&'static str> {
+        let given = [
+            (self.workspace.is_some(), "--workspace"),
+            (self.tactic_memory.is_some(), "--tactic-memory"),
+            (self.opt_level.is_some(), "--opt-level"),
+            (self.tactic_sources.is_some(), "--tactic-sources"),
+            (!self.profile.is_empty(), "--profile"),
+            (self.dla_core.is_some(), "--dla-core"),
+            (self.version_compatible, "--version-compatible"),
+            (self.hardware_compatible, "--hardware-compatible"),
+            (self.refit, "--refit"),
+            (self.sparse, "--sparse"),
+            (self.low_memory, "--low-memory"),
+            (self.build_timeout.is_some(), "--build-timeout"),
+            (!self.plugin.is_empty(), "--plugin"),
+        ];
+        given.into_iter().find_map(|(given, flag)| given.then_some(flag))
     }
 
     fn says_calibration(&self) -> bool {
@@ -317,7 +330,7 @@ mod tests {
     #[test]
     fn only_int8_is_calibrated_and_only_on_what_is_known() {
         let plain = EngineArgs::default();
-        assert!(!plain.is_about_engines());
+        assert_eq!(plain.engine_flag(), None);
         assert_eq!(plain.spec(Precision::Fp16, true).unwrap().calibration, None);
         assert_eq!(plain.spec(Precision::Int8, false).unwrap().calibration, None);
         let scenes = plain.spec(Precision::Int8, true).unwrap().calibration.unwrap();
@@ -326,7 +339,7 @@ mod tests {
             (SourceSpec::Scenes, 128, CalibrationMethod::Entropy)
         );
         let arrays = EngineArgs { calibration: Some("/x.npz".into()), ..EngineArgs::default() };
-        assert!(!arrays.is_about_engines());
+        assert_eq!(arrays.engine_flag(), None);
         let source = arrays.spec(Precision::Int8, true).unwrap().calibration.unwrap().source;
         assert_eq!(source, SourceSpec::Tensor("/x.npz".into()));
     }
@@ -340,7 +353,7 @@ mod tests {
         let plugin = EngineArgs { plugin: vec!["/no/such.so".into()], ..EngineArgs::default() };
         assert_eq!(plugin.check(&[]).unwrap_err().to_string(), "--plugin /no/such.so is not a file");
         let hasty = EngineArgs { build_timeout: Some(Seconds(0.5)), ..EngineArgs::default() };
-        assert!(hasty.is_about_engines());
+        assert_eq!(hasty.engine_flag(), Some("--build-timeout"));
         assert_eq!(hasty.check(&[]).unwrap_err().to_string(), "--build-timeout 0.5 s must be at least 1 s");
         let photos = EngineArgs { calibration: Some("/no/such".into()), ..EngineArgs::default() };
         assert!(

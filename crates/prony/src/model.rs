@@ -92,6 +92,17 @@ fn refuse_input(name: &str, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether there is anything of this name; the error is the one that opening it would give.
+pub(crate) fn exists(name: &str) -> anyhow::Result<()> {
+    match locate(name)?.source {
+        ModelSource::File(path) if !path.exists() || path.is_dir() => {
+            let source = ModelSource::File(std::path::absolute(path)?);
+            ModelFile::open(&source).map(drop).map_err(Into::into)
+        }
+        ModelSource::File(_) | ModelSource::Builtin(_) => Ok(()),
+    }
+}
+
 /// Whether a file is a checkpoint, by its ending.
 pub(crate) fn is_checkpoint(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();

@@ -29,15 +29,17 @@ pub(crate) struct BenchOptions {
     #[arg(value_name = "MODEL")]
     pub(crate) models: Vec<String>,
 
-    /// Backends, separated by commas, or `all`
+    /// Backends, separated by commas; `auto`: those of tensorrt, ort-cuda, openvino and ort-cpu that are ready here, rten if
+    /// none is; `all`: every backend, with the reason where one cannot run [default: auto]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
     pub(crate) backends: Option<Vec<String>>,
 
-    /// Precisions, separated by commas [default: fp32]
+    /// Precisions, separated by commas [default: fp32; with `auto` fp16 and fp32 on NVIDIA GPUs, and a file that is not fp32 as
+    /// it is]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
     pub(crate) precision: Option<Vec<Precision>>,
 
-    /// A ready-made matrix: quick (fp32, 2 s a cell), core (fp32, fp16, int8), full (also tf32, bf16 and batches)
+    /// A ready-made matrix of all backends: quick (fp32, 2 s or 64 samples per cell), core (fp32, fp16, int8), full (also tf32, bf16 and batches)
     #[arg(long, value_name = "quick|core|full", help_heading = "Matrix")]
     pub(crate) tier: Option<Tier>,
 
@@ -46,11 +48,11 @@ pub(crate) struct BenchOptions {
     #[serde(deserialize_with = "one_or_many")]
     pub(crate) batch: Option<Vec<u32>>,
 
-    /// Which device, from 0
+    /// Index of the GPU, from 0; a CPU is chosen by its backend (--backends ort-cpu)
     #[arg(long, value_name = "N", help_heading = "Matrix")]
-    pub(crate) device: Option<u32>,
+    pub(crate) device: Option<DeviceIndex>,
 
-    /// CPU threads [default: one a physical core]
+    /// CPU threads [default: one per physical core]
     #[arg(long, value_name = "N", help_heading = "Matrix")]
     pub(crate) threads: Option<u32>,
 
@@ -135,8 +137,8 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "MODEL", help_heading = "Run")]
     pub(crate) reference: Option<String>,
 
-    /// A limit that must hold, or exit code 3: map_min, map_drop_max, p99_max_ms, latency_ratio_max, memory_growth_max;
-    /// may be repeated
+    /// A limit that must hold, or exit code 3 (4 if it could not be measured): map_min, map_drop_max, p99_max_ms,
+    /// latency_ratio_max, memory_growth_max; may be repeated
     #[arg(long, value_name = "NAME=LIMIT", help_heading = "Gates")]
     #[serde(rename = "gates", deserialize_with = "gate_options::table")]
     pub(crate) gate: Vec<GateLimit>,
@@ -336,12 +338,48 @@ impl BenchOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tier {
-    /// What is installed, in fp32, two seconds a cell
+    /// What is installed, in fp32, two seconds or 64 samples per cell, whichever is longer
     Quick,
     /// Also fp16 and int8, until the interval is narrow
     Core,
     /// Every precision, batches of 1, 4 and 8, up to a minute a cell
     Full,
+}
+
+/// What to know about more threads than there are CPUs for them.
+pub(crate) fn too_many_threads(threads: Option<u32>, cpus: u32) -> Option<String> {
+    let threads = threads.filter(|&threads| threads > cpus)?;
+    let plural = if cpus == 1 { "CPU" } else { "CPUs" };
+    Some(format!("--threads {threads} is more than the {cpus} {plural} that this process may use"))
+}
+
+/// Which device of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceIndex(pub(crate) u32);
+
+impl FromStr for DeviceIndex {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DeviceIndex, String> {
+        text.trim().parse().map(DeviceIndex).map_err(|_| {
+            format!(
+                "`{text}` is not the index of a device, like 0 for the first GPU; for the CPU choose a CPU backend with \
+                 --backends (`prony run`: --backend): ort-cpu, openvino or rten"
+            )
+        })
+    }
+}
+
+impl fmt::Display for DeviceIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeviceIndex {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DeviceIndex, D::Error> {
+        from_text_or_number(deserializer)
+    }
 }
 
 /// Where a runtime is.
@@ -525,6 +563,18 @@ mod tests {
         assert_eq!((library.name, library.path), (RuntimeName::Onnxruntime, "/opt/libonnxruntime.so".into()));
         assert!("ort=/x".parse::<Library>().unwrap_err().contains("known: onnxruntime"));
         assert!("onnxruntime".parse::<Library>().is_err());
+    }
+
+    #[test]
+    fn a_device_is_an_index_and_cpu_is_answered_with_what_chooses_one() {
+        assert_eq!("1".parse(), Ok(DeviceIndex(1)));
+        for word in ["cpu", "cuda:0", "-1", ""] {
+            let error = word.parse::<DeviceIndex>().unwrap_err();
+            assert!(error.contains("like 0 for the first GPU") && error.contains("with --backends"), "{error}");
+        }
+        let file: BenchOptions = toml::from_str("device = 1").unwrap();
+        assert_eq!(file.device, Some(DeviceIndex(1)));
+        assert!(toml::from_str::<BenchOptions>("device = 'cpu'").unwrap_err().message().contains("CPU backend"));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! From options to a plan in which everything is decided. What is wrong is said here, before anything runs.
 
+mod budget;
 mod matrix;
 mod provider;
+mod selection;
 mod tier;
 
 use std::collections::BTreeMap;
@@ -14,22 +16,23 @@ use prony_model::ModelFile;
 use prony_source::dataset::{self, HELD_OUT_SEED};
 use prony_source::folder;
 use prony_types::{
-    BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, HeadChoice,
-    InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName,
-    RuntimeSpec, SceneKind, SourceSpec,
+    BackendName, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, GateName, GateSpec,
+    HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec,
+    RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
 };
 
+use self::budget::budget;
 use self::matrix::{Expanded, Matrix};
 pub(crate) use self::matrix::{fits_batch, image_size};
+pub(crate) use self::selection::listed;
+use self::selection::{Precisions, Selection};
 use self::tier::Choice;
 use crate::gate_options;
 use crate::images::{is_tensors, meant};
 use crate::model::{Opened, Opening};
-use crate::options::{BenchOptions, Seconds};
+use crate::options::{BenchOptions, too_many_threads};
 use crate::run::artifacts;
 
-/// Without `--duration`, a cell is given up at this many measured seconds.
-const LIMIT_S: f64 = 20.0;
 /// Distinct frames kept resident, so that caches and NMS see real variety.
 const FRAMES: u32 = 32;
 
@@ -40,7 +43,11 @@ const NO_IMAGES: &str =
 pub(crate) struct Machine<'a> {
     /// The library for a backend: none for the embedded engine, or one line why there is none.
     pub(crate) runtime: &'a dyn Fn(BackendName) -> Result<Option<RuntimeSpec>, String>,
+    /// The same reason in a few words, for a list of all that is not here.
+    pub(crate) absent: &'a dyn Fn(BackendName) -> String,
     pub(crate) gpus: u32,
+    /// CPUs that this process may use.
+    pub(crate) cpus: u32,
     /// Where caches may be kept from run to run.
     pub(crate) cache: Option<PathBuf>,
     pub(crate) mem_available_bytes: Option<u64>,
@@ -49,7 +56,14 @@ pub(crate) struct Machine<'a> {
 impl Machine<'_> {
     /// A machine on which everything is there: what cannot be planned for it cannot be planned at all.
     pub(crate) fn ideal(cache: Option<PathBuf>) -> Machine<'static> {
-        Machine { runtime: &|_| Ok(None), gpus: u32::MAX, cache, mem_available_bytes: None }
+        Machine {
+            runtime: &|_| Ok(None),
+            absent: &|_| String::new(),
+            gpus: u32::MAX,
+            cpus: u32::MAX,
+            cache,
+            mem_available_bytes: None,
+        }
     }
 }
 
@@ -59,8 +73,6 @@ pub(crate) struct Resolved {
     pub(crate) plan: Plan,
     /// By cell id: why it is skipped or failed without being tried.
     pub(crate) fates: BTreeMap<String, Fate>,
-    /// What was decided for the user and should be known.
-    pub(crate) notes: Vec<String>,
     pub(crate) out: PathBuf,
     pub(crate) redact: bool,
 }
@@ -83,9 +95,11 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
     refuse_contradictions(&options)?;
     let threads = options.threads.map(|n| within("--threads", n, 1, 1024)).transpose()?;
     let choice = options.tier.map(Choice::of);
-    let budget = budget(&options, choice.as_ref())?;
-    let (backends, backends_named) = backends(options.backends.as_deref(), choice.as_ref())?;
-    let provider = provider::provider(&options, &readers(&options, &backends), machine.cache.as_deref())?;
+    let gates = gate_options::spec(&options)?;
+    let budget = budget(&options, choice.as_ref(), &gates)?;
+    let selection = Selection::new(&options, choice.as_ref(), machine)?;
+    let readers = readers(&options, &selection);
+    let provider = provider::provider(&options, &readers, &selection.absent, machine.cache.as_deref())?;
     let name = options.name.clone().unwrap_or_else(|| if options.only_scored { "eval" } else { "bench" }.to_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
@@ -105,6 +119,8 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
         names = SceneKind::ALL.iter().map(|kind| format!("builtin-{kind}")).collect();
     }
     let opening = opening(&options, choice.as_ref(), machine);
+    // A name that nothing has is a typo: nothing is measured before it is corrected.
+    names.iter().try_for_each(|name| crate::model::exists(name))?;
     let mut read = |name: &str| {
         let Opened { spec, file, notes: said } = crate::model::open(name, &opening)?;
         notes.extend(said);
@@ -112,12 +128,13 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
     };
     let models: Vec<_> = names.into_iter().map(|name| (name.clone(), read(&name))).collect();
     let precisions = match (&options.precision, &choice) {
-        (Some(list), _) => list.clone(),
-        (None, Some(choice)) => choice.precisions.clone(),
-        (None, None) => vec![Precision::Fp32],
+        (Some(list), _) => Precisions::Same(once_each(list.clone())),
+        (None, Some(choice)) => Precisions::Same(choice.precisions.clone()),
+        (None, None) if selection.is_auto() => Precisions::AsShipped,
+        (None, None) => Precisions::Same(vec![Precision::Fp32]),
     };
-    ensure!(!precisions.is_empty(), "--precision is empty");
-    options.engine.check(&precisions)?;
+    ensure!(!precisions.all().is_empty(), "--precision is empty");
+    options.engine.check(precisions.all())?;
     notes.extend(options.engine.find_images()?);
     let imgsz = options.imgsz.map(|size| size.0);
     let (batches, note) = match (&options.batch, choice) {
@@ -125,7 +142,7 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
         (None, Some(choice)) => {
             let read: Vec<&(ModelSpec, ModelInfo)> =
                 models.iter().filter_map(|(_, model)| model.as_ref().ok()).collect();
-            let cells = runnable(&backends, &precisions, &read, &provider, machine);
+            let cells = runnable(&selection.backends, precisions.all(), &read, &provider, machine);
             tier::fitting(choice.batches, &read, imgsz, cells, machine.mem_available_bytes)
         }
         (None, None) => (vec![1], None),
@@ -138,37 +155,45 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
     let images = match &input.source {
         SourceSpec::Dir(dir) => Some(dir.clone()),
         SourceSpec::Scenes | SourceSpec::Tensor(_) => {
-            calibration_images(&options, &precisions, &evaluation, &mut notes)
+            calibration_images(&options, precisions.all(), &evaluation, &mut notes)
         }
     };
     let matrix = Matrix {
         models: &models,
-        backends,
-        precisions: once_each(precisions),
+        backends: &selection,
+        precisions,
         batches: once_each(batches),
-        backends_named,
-        backends_by_default: options.backends.is_none() && options.tier.is_none(),
         precisions_named: options.precision.is_some(),
         batches_named: options.batch.is_some(),
         imgsz,
         head,
         no_images: matches!(input.source, SourceSpec::Dir(_)).then_some(NO_IMAGES),
-        device: options.device.unwrap_or(0),
+        device: options.device.map_or(0, |device| device.0),
         threads,
         provider,
         engine: &options.engine,
         images: images.as_deref(),
     };
     let named_precisions = options.precision.iter().flatten().copied().collect();
-    let Expanded { cells, fates, broken } = matrix.expand(machine);
+    let Expanded { cells, fates, standby, broken, left_to_rten } = matrix.expand(machine);
     // A model that cannot be read is bad input when there is nothing else to measure.
     if let Some(first) = broken.first()
         && fates.len() == cells.len()
     {
         bail!("{first}");
     }
+    refuse_drop_of_one(&gates, &cells, &fates)?;
     let reference = reference(&options, &opening, machine)?;
     notes.extend(note);
+    // Of engines there is only one library that runs them.
+    if cells.iter().any(|cell| !cell.named || !cell.model.source.is_engine()) {
+        notes.extend(selection.absence());
+    }
+    if !left_to_rten.is_empty() {
+        let models = listed(&left_to_rten);
+        notes.push(format!("no other backend that is here can run {models}: measured on the embedded engine (rten)"));
+    }
+    notes.extend(too_many_threads(threads, machine.cpus));
     // Where someone pointed at a library, using another in its stead is told.
     let pointed = options.library.iter().any(|library| library.name == RuntimeName::Onnxruntime);
     if let (true, Err(reason)) = (pointed, (machine.runtime)(BackendName::OrtCpu)) {
@@ -177,6 +202,7 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
     let plan = Plan {
         name,
         cells,
+        standby,
         input,
         post,
         budget,
@@ -184,11 +210,12 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
         reference,
         evaluation,
         timed: !options.only_scored,
-        gates: gate_options::spec(&options.gate, options.baseline.as_deref())?,
+        gates,
         strict: options.strict,
+        notes,
     };
     let out = options.out.unwrap_or_else(|| "runs".into());
-    Ok(Resolved { plan, fates, notes, out, redact: options.redact })
+    Ok(Resolved { plan, fates, out, redact: options.redact })
 }
 
 /// How a checkpoint among the models is made into a graph: of the shape that is asked for, with free axes where several are.
@@ -275,11 +302,30 @@ fn calibration_images(
 }
 
 /// The backends that options may be about: an engine brings its own where none was named.
-fn readers(options: &BenchOptions, backends: &[BackendName]) -> Vec<BackendName> {
-    let by_default = options.backends.is_none() && options.tier.is_none();
+fn readers(options: &BenchOptions, selection: &Selection) -> Vec<BackendName> {
     let is_engine = |name: &String| ModelSource::File(name.into()).is_engine();
-    let own = (by_default && options.models.iter().any(is_engine)).then_some(BackendName::Tensorrt);
-    backends.iter().copied().chain(own).collect()
+    let own = (selection.is_auto() && options.models.iter().any(is_engine)).then_some(BackendName::Tensorrt);
+    selection.backends.iter().copied().chain(own).collect()
+}
+
+/// A drop in accuracy needs another row of the same model to be a drop from: without a baseline, its fp32 row.
+fn refuse_drop_of_one(gates: &GateSpec, cells: &[CellSpec], fates: &BTreeMap<String, Fate>) -> anyhow::Result<()> {
+    if gates.map_drop_max.is_none() || gates.baseline.is_some() {
+        return Ok(());
+    }
+    let runs = || cells.iter().filter(|cell| !fates.contains_key(&cell.id));
+    for cell in runs() {
+        let same = || runs().filter(|other| other.model == cell.model);
+        ensure!(
+            same().count() > 1 && same().any(|other| other.precision == Precision::Fp32),
+            "--gate {} compares a model's rows with its fp32 row, and {} would have {}; give --baseline RUN, or add to \
+             --precision or --backends",
+            GateName::MapDropMax,
+            cell.model.name,
+            if same().count() > 1 { "none in fp32" } else { "only one row" }
+        );
+    }
+    Ok(())
 }
 
 /// Backends and precisions that some model can run here in, counted.
@@ -363,44 +409,6 @@ pub(crate) fn share(flag: &str, value: f32) -> anyhow::Result<f32> {
     Ok(value)
 }
 
-fn budget(options: &BenchOptions, tier: Option<&Choice>) -> anyhow::Result<BudgetSpec> {
-    let at_least = |flag: &str, value: Option<Seconds>, low: f64| -> anyhow::Result<Option<f64>> {
-        value.map(|s| within(flag, s.0, low, 86_400.0).with_context(|| format!("{flag} is in seconds"))).transpose()
-    };
-    let duration_s = at_least("--duration", options.duration, 0.1)?;
-    let samples = options.samples.map(|n| within("--samples", n, 1, 100_000_000)).transpose()?;
-    // A tier's length is for who gave none.
-    let tier = tier.filter(|_| duration_s.is_none() && samples.is_none());
-    Ok(BudgetSpec {
-        warmup_s: options.warmup.map(|s| s.0),
-        duration_s: duration_s.or(tier.and_then(|tier| tier.duration_s)),
-        samples,
-        limit_s: tier.and_then(|tier| tier.limit_s).unwrap_or(LIMIT_S),
-        timeout_s: at_least("--timeout", options.timeout, 1.0)?.unwrap_or(120.0),
-    })
-}
-
-/// The backends, and whether they were named one by one.
-fn backends(list: Option<&[String]>, tier: Option<&Choice>) -> anyhow::Result<(Vec<BackendName>, bool)> {
-    match (list, tier) {
-        (None, Some(tier)) => Ok((tier.backends.clone(), false)),
-        (None, None) => Ok((vec![BackendName::Rten], false)),
-        (Some([all]), _) if all == "all" => Ok((BackendName::ALL.to_vec(), false)),
-        (Some(names), _) => {
-            ensure!(
-                !names.iter().any(|name| name.trim() == "all"),
-                "--backends all stands alone; leave the others out"
-            );
-            let parse = |name: &String| -> anyhow::Result<BackendName> {
-                name.trim().parse().map_err(|e| anyhow::anyhow!("{e}, all"))
-            };
-            let found = names.iter().map(parse).collect::<anyhow::Result<Vec<_>>>()?;
-            ensure!(!found.is_empty(), "--backends is empty");
-            Ok((once_each(found), true))
-        }
-    }
-}
-
 /// Where frames come from, and what to know about that; a folder is looked into now, so that an empty one is found before
 /// anything runs.
 fn source(options: &BenchOptions) -> anyhow::Result<(SourceSpec, Option<String>)> {
@@ -455,9 +463,25 @@ pub(crate) fn fate_again(spec: &CellSpec, earlier: &CellRecord) -> Option<Fate> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::{DeviceIndex, Seconds};
 
     fn nothing(name: BackendName) -> Result<Option<RuntimeSpec>, String> {
         if name == BackendName::Rten { Ok(None) } else { Err(format!("{name}: not here")) }
+    }
+
+    fn bare() -> Machine<'static> {
+        Machine {
+            runtime: &nothing,
+            absent: &|_| "not here".to_owned(),
+            gpus: 0,
+            cpus: 2,
+            cache: None,
+            mem_available_bytes: None,
+        }
+    }
+
+    fn full() -> Machine<'static> {
+        Machine { runtime: &everything, gpus: 1, ..bare() }
     }
 
     fn everything(name: BackendName) -> Result<Option<RuntimeSpec>, String> {
@@ -466,7 +490,7 @@ mod tests {
     }
 
     fn resolve(options: BenchOptions) -> anyhow::Result<Resolved> {
-        super::resolve(options, &Machine { runtime: &nothing, gpus: 0, cache: None, mem_available_bytes: None })
+        super::resolve(options, &bare())
     }
 
     fn options(models: &[&str]) -> BenchOptions {
@@ -528,7 +552,7 @@ mod tests {
 
     #[test]
     fn a_precision_that_the_file_does_not_bring_is_made() {
-        let machine = Machine { runtime: &everything, gpus: 1, cache: None, mem_available_bytes: None };
+        let machine = full();
         let asked = |models: &[&str], precision| BenchOptions {
             backends: Some(["rten", "ort-cpu", "openvino", "tensorrt"].map(String::from).to_vec()),
             precision: Some(vec![precision]),
@@ -580,7 +604,7 @@ mod tests {
         refused(BenchOptions { iou: Some(f32::NAN), ..options(&[]) }, "--iou");
         refused(BenchOptions { batch: Some(vec![0]), ..options(&[]) }, "--batch");
         refused(BenchOptions { threads: Some(0), ..options(&[]) }, "--threads");
-        refused(BenchOptions { device: Some(1), ..options(&[]) }, "--device 1 is not there");
+        refused(BenchOptions { device: Some(DeviceIndex(1)), ..options(&[]) }, "--device 1 does not exist");
         refused(BenchOptions { samples: Some(0), ..options(&[]) }, "--samples");
         refused(BenchOptions { duration: Some(Seconds(0.0)), ..options(&[]) }, "--duration");
         refused(BenchOptions { name: Some("../up".into()), ..options(&[]) }, "--name");
@@ -622,7 +646,7 @@ mod tests {
 
     #[test]
     fn a_tier_expands_and_a_flag_beats_it() {
-        let machine = Machine { runtime: &everything, gpus: 1, cache: None, mem_available_bytes: Some(64 << 30) };
+        let machine = Machine { mem_available_bytes: Some(64 << 30), ..full() };
         let quick = BenchOptions { tier: Some(crate::options::Tier::Quick), ..options(&["builtin-rgb"]) };
         let resolved = super::resolve(quick.clone(), &machine).unwrap();
         assert_eq!(resolved.plan.cells.len(), BackendName::ALL.len());

@@ -14,6 +14,7 @@ mod redactor;
 mod reference;
 mod schedule;
 mod sensors;
+mod standby;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ use prony_types::{
 
 pub(crate) use self::accuracy::{Recorded, Scores, check_data, data_unchanged, paired, scored};
 use self::cell::{Doing, RunCell};
-pub(crate) use self::engines::artifacts;
+pub(crate) use self::engines::{artifacts, engines_to_build};
 pub(crate) use self::errand::{Errand, errand};
 pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_stamp};
 use self::fold::CellFold;
@@ -189,9 +190,17 @@ impl Run {
                 false => self.progress.finish(index, &schedule::last_word(&cell.fold.record)),
             }
         }
-        self.make_artifacts();
-        self.measure_peaks();
-        self.prepare_cells();
+        self.bring_up();
+        if self.call_standby() {
+            self.bring_up();
+        }
+        if let Some(reason) = self.too_short_for_p99() {
+            let Run { cells, files, .. } = self;
+            // Workers die with their cells, before their folder goes.
+            drop(cells);
+            let _ = files.discard();
+            anyhow::bail!(reason);
+        }
         if self.record.plan.timed {
             self.measure_rounds();
             self.measure_throughput();
@@ -206,6 +215,13 @@ impl Run {
         }
         self.lock = None;
         Ok(self.conclude())
+    }
+
+    /// Makes what cells need, loads them and warms them up.
+    fn bring_up(&mut self) {
+        self.make_artifacts();
+        self.measure_peaks();
+        self.prepare_cells();
     }
 
     /// The first words on disk: if these cannot be written, there is no point in going on.
@@ -225,7 +241,7 @@ impl Run {
             if self.interrupt.asked() {
                 return;
             }
-            if !self.cells[index].is_pending() {
+            if !self.cells[index].is_waiting() {
                 continue;
             }
             self.progress.milestone(index, Doing::Loading.words());
@@ -539,8 +555,10 @@ impl Run {
             }
             EventKind::Failed { kind, message, .. } => {
                 cell.failure = Some(*kind);
-                // What came from `all` or a tier and turns out not to be possible here is no failure.
-                let impossible = *kind == FailureKind::Unsupported && !cell.spec.named;
+                // What came from `auto`, `all` or a tier and turns out not to be possible here is no failure. That a library
+                // does not take a model is the model's fault only if nothing else takes it either.
+                let spared = *kind == FailureKind::Model && standby::stands_by(&self.record.plan, &cell.spec);
+                let impossible = !cell.spec.named && (*kind == FailureKind::Unsupported || spared);
                 let status = if impossible { CellStatus::Skipped } else { CellStatus::Failed };
                 self.close(index, status, Some(message.clone()));
             }

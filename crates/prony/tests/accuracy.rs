@@ -18,7 +18,8 @@ use support::{Place, Running, SHORT, at_home, cell, expect_code, prony, signal, 
 const SCENES: [&str; 4] = ["--data", "scenes", "--limit", "40"];
 
 fn eval(place: &Place, args: &[&str]) -> Output {
-    prony().arg("eval").args(args).arg("--out").arg(place.runs()).output().unwrap()
+    let command = &mut prony();
+    command.arg("eval").args(args).args(["--backends", "rten"]).arg("--out").arg(place.runs()).output().unwrap()
 }
 
 /// Scenes as a data set on disk, the same as `--data scenes`.
@@ -240,7 +241,7 @@ fn interrupted_while_scoring(place: Place, verb: &str) -> Running {
     let args = ["builtin-rgb", "builtin-thermal", "--data", "scenes", "--limit", "3000"];
     let timed: &[&str] = if verb == "bench" { &SHORT } else { &[] };
     let mut command = prony();
-    command.arg(verb).args(args).args(timed).arg("--out").arg(place.runs());
+    command.arg(verb).args(args).args(["--backends", "rten"]).args(timed).arg("--out").arg(place.runs());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut running = Running { child, place };
     until("the data set to be under way", || {

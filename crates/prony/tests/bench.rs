@@ -89,7 +89,14 @@ fn bad_input_gets_one_line_exit_2_and_no_run_folder() {
         (&["--duration", "soon"], "is not a time"),
         (&["--batch", "0"], "--batch"),
         (&["--threads", "0"], "--threads"),
-        (&["--device", "1"], "--device 1 is not there: rten has 1 device"),
+        (&["--device", "1"], "--device 1 does not exist: rten has 1 device"),
+        (
+            &["--device", "cpu"],
+            "is not the index of a device, like 0 for the first GPU; for the CPU choose a CPU backend",
+        ),
+        (&["builtin-rgb", "nosuch.onnx"], "nosuch.onnx"),
+        (&["builtin-rbg", "builtin-thermal"], "no model `builtin-rbg`"),
+        (&["--backends", "auto,rten"], "--backends auto must be given alone"),
         (&["--duration", "-1"], "between 0 and 24h"),
         (&["--samples", "0"], "--samples"),
         (&["--nosuchflag"], "--nosuchflag"),
@@ -198,7 +205,7 @@ fn with_json_the_record_is_on_stdout_and_nothing_else() {
 fn a_plan_file_does_what_flags_do_and_a_flag_beats_it() {
     let place = Place::new();
     let plan = place.path("prony.toml");
-    fs::write(&plan, "models = ['builtin-thermal']\nduration = 0.5\nwarmup = '100ms'\nname = 'planned'\nconf = 0.5\n")
+    fs::write(&plan, "models = ['builtin-thermal']\nbackends = ['rten']\nduration = 0.5\nwarmup = '100ms'\nname = 'planned'\nconf = 0.5\n")
         .unwrap();
     let plan = plan.to_str().unwrap();
     expect_code(&place.bench(&["--plan", plan, "--conf", "0.3"]).output().unwrap(), 0);

@@ -61,5 +61,5 @@ fn the_plan_file_is_a_plan_file() {
     fs::write(place.path("yolo.onnx"), prony_model::builtin(prony_types::SceneKind::Rgb)).unwrap();
     let output = prony().args(["bench", "--dry-run", "--plan"]).arg(&plan).output().unwrap();
     expect_code(&output, 0);
-    assert!(stdout(&output).contains("yolo:rten:fp32  would run"), "{}", stdout(&output));
+    assert!(stdout(&output).contains(", yolo and builtin-rgb on "), "{}", stdout(&output));
 }

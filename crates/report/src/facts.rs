@@ -173,6 +173,12 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
     );
     list.add("duration", duration);
     list.maybe("samples", budget.samples.map(|n| format!("at most {}", figure::count(n))));
+    list.maybe(
+        "at least",
+        budget
+            .at_least
+            .map(|floor| format!("{} samples, for at most {}", figure::count(floor.samples), asked(floor.limit_s))),
+    );
     list.add("timeout", asked(budget.timeout_s));
     let reference = &plan.reference;
     let whose = reference.model.as_ref().map_or_else(|| "each model itself".to_owned(), |model| model.name.clone());
@@ -182,6 +188,9 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
     list.maybe("gates", (!limits.is_empty()).then(|| limits.join(", ")));
     list.maybe("baseline", plan.gates.baseline.as_ref().map(|path| path.display().to_string()));
     list.add("strict", if plan.strict { "yes" } else { "no" });
+    for note in &plan.notes {
+        list.add("note", note);
+    }
     list.0
 }
 

@@ -35,7 +35,8 @@ public:
         if (model.broken) return refuse(4, std::string("Failed to parse the ONNX model ") + (path ? path : ""), -1, {});
         for (size_t i = 0; i < model.nodes.size(); ++i) {
             const Node& node = model.nodes[i];
-            if (!node.domain.empty() && node.domain != "ai.onnx") {
+            const bool known = node.domain.empty() || node.domain == "ai.onnx";
+            if (!known || setting("parse") == "refuse") {
                 refuse(8, "No importer registered for op: " + node.type, static_cast<int32_t>(i), node);
             }
         }

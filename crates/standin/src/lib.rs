@@ -90,7 +90,7 @@ impl Standin {
     }
 
     /// Makes it misbehave from now on: `create-runtime`, `create-builder` or `create-parser` (`null`, or an address such
-    /// as `0x228`), `build=fail`, `build=hang`, `deserialize=crash`, `plugins=fail`, `int8=ignored`, `device=NAME`,
+    /// as `0x228`), `parse=refuse`, `build=fail`, `build=hang`, `deserialize=crash`, `plugins=fail`, `int8=ignored`, `device=NAME`,
     /// `version=NUMBER`, `cuInit=CODE`, `devices=COUNT`, `driver=NUMBER`, `memory=BYTES`, `sms=COUNT`, `compute=86`,
     /// `integrated=1`, `capture=unsupported`.
     pub fn set(&self, key: &str, value: &str) {

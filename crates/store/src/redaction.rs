@@ -13,7 +13,7 @@ pub fn redact(record: &mut RunRecord) {
     for word in &mut record.run.command {
         *word = bare_argument(word);
     }
-    for cell in &mut record.plan.cells {
+    for cell in record.plan.cells.iter_mut().chain(&mut record.plan.standby) {
         bare_model(&mut cell.model);
         runtime_paths(&mut cell.runtime).into_iter().for_each(|path| *path = bare(path));
         runtime_paths(&mut cell.builder).into_iter().for_each(|path| *path = bare(path));
@@ -119,6 +119,7 @@ fn known_paths(record: &RunRecord) -> Vec<String> {
 /// Every free text of a record: the places where a path or the host's name can be in a sentence.
 fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
     let mut all: Vec<&mut String> = record.run.command.iter_mut().collect();
+    all.extend(&mut record.plan.notes);
     all.extend(&mut record.environment.notes);
     all.extend(record.environment.preflight.iter_mut().map(|check| &mut check.finding));
     for runtime in &mut record.environment.runtimes {

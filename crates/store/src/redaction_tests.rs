@@ -43,7 +43,14 @@ pub(crate) fn record() -> RunRecord {
         named: true,
         ..CellSpec::new(model, BackendName::Rten, Precision::Fp32)
     };
-    let budget = BudgetSpec { warmup_s: None, duration_s: Some(8.0), samples: None, limit_s: 60.0, timeout_s: 60.0 };
+    let budget = BudgetSpec {
+        warmup_s: None,
+        duration_s: Some(8.0),
+        samples: None,
+        limit_s: 60.0,
+        at_least: None,
+        timeout_s: 60.0,
+    };
     let word = String::from;
     RunRecord {
         schema: SCHEMA.into(),
@@ -109,6 +116,7 @@ pub(crate) fn record() -> RunRecord {
             input: InputSpec { source: SourceSpec::Dir("/data/ann's pics/".into()), seed: 7, frames: 32 },
             post: PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false },
             budget,
+            standby: Vec::new(),
             named_precisions: Vec::new(),
             reference: ReferenceSpec::default(),
             evaluation: Some(EvaluationSpec {
@@ -125,6 +133,7 @@ pub(crate) fn record() -> RunRecord {
             timed: true,
             gates: GateSpec { baseline: Some("/srv/runs/before".into()), ..GateSpec::default() },
             strict: false,
+            notes: Vec::new(),
         },
         cells: vec![cell(&spec)],
         narrowings: vec![],

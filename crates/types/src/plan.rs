@@ -545,8 +545,20 @@ pub struct BudgetSpec {
     pub samples: Option<u64>,
     /// Without `duration_s`, stop at this many measured seconds even if the interval is still wide.
     pub limit_s: f64,
+    /// Go on beyond `duration_s` and `limit_s` until there are this many samples. Never together with `samples`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<SampleFloor>,
     /// A worker silent for this long is killed.
     pub timeout_s: f64,
+}
+
+/// A number of samples that is worth more time than the rest of the budget allows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SampleFloor {
+    /// How many.
+    pub samples: u64,
+    /// Measured seconds after which a cell stops without them.
+    pub limit_s: f64,
 }
 
 /// What outputs are held against.
@@ -575,6 +587,9 @@ pub struct Plan {
     pub name: String,
     /// The cells, in the order of the report.
     pub cells: Vec<CellSpec>,
+    /// Cells that are measured only if every other cell of their model is skipped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standby: Vec<CellSpec>,
     /// What they are fed.
     pub input: InputSpec,
     /// What becomes of their outputs.
@@ -597,6 +612,9 @@ pub struct Plan {
     pub gates: GateSpec,
     /// Every verdict but `valid`, and every skipped cell, fails the run.
     pub strict: bool,
+    /// What was decided for the user and should be known, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 const fn yes() -> bool {

@@ -9,7 +9,7 @@ use prony_types::Precision;
 
 use super::PrintArgs;
 use crate::engine_options::EngineArgs;
-use crate::options::{ImageSize, Library, Size};
+use crate::options::{DeviceIndex, ImageSize, Library, Size};
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
@@ -48,8 +48,8 @@ pub(crate) struct BuildArgs {
     pub(crate) engine: EngineArgs,
 
     /// Which GPU, from 0
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Machine")]
-    pub(crate) device: u32,
+    #[arg(long, value_name = "N", default_value_t, help_heading = "Machine")]
+    pub(crate) device: DeviceIndex,
 
     /// CPU threads of the builder [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Machine")]

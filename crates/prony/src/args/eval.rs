@@ -23,8 +23,8 @@ A result file is in COCO's form: [{\"image_id\": 42, \"category_id\": 18, \"bbox
 height], \"score\": 0.236}, …]. The twelve figures are those of pycocotools on the same files; the
 interval is a bootstrap over images. What cannot be used is counted and named.
 
-Exit codes: 0 all well; 1 a cell failed; 2 wrong usage, or nothing that could be scored; 3 a gate or
-wrong output; 4 a gate that could not be measured; 130 interrupted.")]
+Exit codes: 0 all well; 1 a cell failed; 2 wrong usage, or nothing that could be scored; 3 a broken
+gate or wrong output; 4 inconclusive; 130 interrupted.")]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) options: BenchOptions,

@@ -1,6 +1,7 @@
 //! `prony bench`: options to plan, plan to run, run to table.
 
 mod resume;
+mod summary;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,22 +11,24 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, bail};
 use prony_store::RunFolder;
-use prony_types::{CellSpec, CellStatus, ExitCode, Making, RunRecord};
+use prony_types::{CellStatus, ExitCode, Making, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::resume::{earlier_run, libraries, resumed};
+use self::summary::summary;
 use crate::args::BenchArgs;
 use crate::command::{terminal_width, with_sign_of_life};
-use crate::discover::choose;
+use crate::discover::{absent, choose};
+use crate::gate_options::refuse_strange_baseline;
 use crate::machine::machine;
 use crate::options::BenchOptions;
 use crate::output::{StdoutError, print};
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, MachineLock, Redactor, Run, artifacts, check_data, estimate_s,
-    refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
+    Beginning, Ending, Files, Interrupt, MachineLock, Redactor, Run, artifacts, check_data, engines_to_build,
+    estimate_s, refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
 use crate::version::VERSION;
@@ -68,7 +71,9 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         None => {
             let here = Machine {
                 runtime: &|backend| choose(&found, backend),
+                absent: &|backend| absent(&found, backend),
                 gpus: found.gpus.len() as u32,
+                cpus: environment.cpu.usable,
                 cache,
                 mem_available_bytes: environment.mem_available_bytes,
             };
@@ -78,10 +83,17 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
     let kept: Vec<&str> =
         kept.filter(|cell| cell.status == CellStatus::Completed).map(|cell| cell.id.as_str()).collect();
-    if args.dry_run {
-        return dry_run(&resolved, &kept, args.print.json);
-    }
     let baseline = resolved.plan.gates.baseline.as_deref().map(prony_store::read_record_at).transpose()?;
+    baseline.iter().try_for_each(|run| refuse_strange_baseline(run, &resolved))?;
+    let to_run = || {
+        let left = |id: &str| !resolved.fates.contains_key(id) && !kept.contains(&id);
+        resolved.plan.cells.iter().filter(move |cell| left(&cell.id))
+    };
+    let engines = engines_to_build(to_run(), artifact_cache.as_deref(), &found.gpus);
+    let summary = summary(&resolved.plan, &to_run().collect::<Vec<_>>(), engines);
+    if args.dry_run {
+        return dry_run(&resolved, &kept, &summary, args.print.json);
+    }
     let folder = match &earlier {
         Some((folder, _)) => RunFolder::open(folder.path())?,
         None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
@@ -90,7 +102,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let (id, log) = (folder.id(), folder.file("run.log"));
     let files = Files::new(folder, redactor.clone())?;
     start_log(&log, args.verbose, redactor)?;
-    greet(&resolved, kept.len(), files.path());
+    greet(&resolved, &summary, files.path());
     let info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
         None => run_info(id, std::env::args().collect())?,
@@ -167,23 +179,10 @@ impl io::Write for LogFile {
     }
 }
 
-/// The first line, before anything slow.
-fn greet(resolved: &Resolved, kept: usize, folder: &Path) {
-    let count = resolved.plan.cells.len();
-    let cells = if count == 1 { "cell" } else { "cells" };
-    let left = count.saturating_sub(resolved.fates.len() + kept) as f64;
-    let runs = |cell: &&CellSpec| !resolved.fates.contains_key(&cell.id);
-    let beside = match resolved.plan.cells.iter().filter(runs).map(CellSpec::making).max() {
-        Some(Some(Making::Engine)) => " beside building engines",
-        Some(Some(Making::Graph)) => " beside making graphs",
-        _ => "",
-    };
-    let time = estimate_s(&resolved.plan.budget)
-        .filter(|_| resolved.plan.timed)
-        .map(|s| format!(", about {}{beside}", short_time(s * left)))
-        .unwrap_or_default();
-    note!("prony {VERSION}: {count} {cells}{time}, in {}", folder.display());
-    resolved.notes.iter().for_each(|note| note!("  {note}"));
+/// The first lines, before anything slow.
+fn greet(resolved: &Resolved, summary: &str, folder: &Path) {
+    note!("prony {VERSION}: {summary}, in {}", folder.display());
+    resolved.plan.notes.iter().for_each(|note| note!("  {note}"));
 }
 
 /// The table on stdout, or the record with `--json`.
@@ -202,7 +201,7 @@ fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) -> Result<(), Stdou
     print(text)
 }
 
-fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<ExitCode> {
+fn dry_run(resolved: &Resolved, kept: &[&str], summary: &str, json: bool) -> anyhow::Result<ExitCode> {
     let plan = &resolved.plan;
     let seconds = estimate_s(&plan.budget);
     if json {
@@ -221,7 +220,7 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
                 })
             })
             .collect();
-        let all = serde_json::json!({ "plan": plan, "cells": cells, "notes": resolved.notes });
+        let all = serde_json::json!({ "plan": plan, "summary": summary, "cells": cells, "notes": plan.notes });
         print(serde_json::to_string_pretty(&all)? + "\n")?;
         return Ok(ExitCode::Ok);
     }
@@ -230,16 +229,15 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
         None => "for as long as the samples take".to_owned(),
     };
     let mut out = String::new();
-    for note in &resolved.notes {
+    writeln!(out, "would measure {summary}")?;
+    for note in &plan.notes {
         writeln!(out, "note: {note}")?;
     }
-    let mut count = 0.0;
     for cell in &plan.cells {
         match resolved.fates.get(&cell.id) {
             Some(fate) => writeln!(out, "{}  {}: {}", cell.id, fate.status.name(), fate.reason)?,
             None if kept.contains(&cell.id.as_str()) => writeln!(out, "{}  kept from the earlier run", cell.id)?,
             None => {
-                count += 1.0;
                 let size = cell.imgsz.map(|[h, w]| format!("{h}x{w}")).unwrap_or_else(|| "as declared".into());
                 let build = match cell.making() {
                     Some(Making::Engine) => ", after its engine is built or found",
@@ -250,10 +248,7 @@ fn dry_run(resolved: &Resolved, kept: &[&str], json: bool) -> anyhow::Result<Exi
             }
         }
     }
-    match seconds {
-        Some(seconds) => writeln!(out, "{} in all; nothing was run", short_time(seconds * count))?,
-        None => writeln!(out, "nothing was run")?,
-    }
+    writeln!(out, "nothing was run")?;
     print(out)?;
     Ok(ExitCode::Ok)
 }

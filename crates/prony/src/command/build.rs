@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
+use prony_backend::affinity;
 use prony_types::{
     ArtifactSpec, BUILD_TIMEOUT_S, BackendName, ExitCode, FailureKind, HeadChoice, ModelFormat, ModelInfo, ModelSource,
     ModelSpec, Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
@@ -19,6 +20,7 @@ use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{choose, discover_for};
 use crate::model::{Opening, open};
+use crate::options::too_many_threads;
 use crate::resolve::{fits_batch, image_size};
 use crate::run::{Interrupt, artifacts};
 use crate::runtime::home;
@@ -31,6 +33,8 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let opened = open(&args.model, &how)?;
     opened.notes.iter().for_each(|note| note!("{note}"));
     let (spec, info) = opened.parts();
+    let cpus = affinity::choose(args.threads).len() as u32;
+    too_many_threads(args.threads, cpus).iter().for_each(|found| note!("{found}"));
     let precisions = precisions(&args.precision);
     let imgsz = check(args, &spec, &info, &precisions)?;
     let mut engine = args.engine.clone();
@@ -71,7 +75,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             batch: args.batch,
             runtime: runtime.clone(),
             plugins: args.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
-            device: args.device,
+            device: args.device.0,
             gpu_mem_limit_bytes: args.gpu_mem_limit.map(|size| size.0),
             threads: args.threads,
             cache: cache.clone(),

@@ -172,7 +172,7 @@ fn look<'a>(args: &'a InspectArgs, source: &ModelSource) -> anyhow::Result<Looke
         file.forget_bytes_on_disk();
         let runners = match found.map(|found| found.join()) {
             None => None,
-            Some(Ok(found)) => Some(Runners::of(&found?, &file.info, &graph, args.device)),
+            Some(Ok(found)) => Some(Runners::of(&found?, &file.info, &graph, args.device.0)),
             Some(Err(_)) => bail!("the thread that looks for libraries died"),
         };
         let layers = args.layers;
@@ -217,7 +217,7 @@ fn open(
         model: ModelSpec::new(args.model.clone(), source, sha256),
         runtime,
         plugins,
-        device: args.device,
+        device: args.device.0,
         force: args.force,
     });
     let answer = |event| match event {

@@ -26,6 +26,7 @@ use self::summary::{OutputSummary, Summary};
 use crate::args::RunArgs;
 use crate::discover::{choose, discover_for};
 use crate::model::{Opened, Opening, open};
+use crate::options::too_many_threads;
 use crate::output::is_live;
 use crate::resolve::share;
 use crate::run::loader_path;
@@ -74,7 +75,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let spec = SessionSpec {
         precision: args.precision.unwrap_or_else(|| precision_of(info)),
-        device: args.device,
+        device: args.device.0,
         threads: args.threads.unwrap_or_else(|| affinity::choose(None).len() as u32),
         runtime: runtime_for(args)?,
         shapes: sources.shapes(&args.shape, info)?,
@@ -88,7 +89,8 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut feed = sources.read(session.inputs())?;
     let mut call_ms = call(&mut *session, &mut feed)?;
     let outputs: Vec<TensorSpec> = (0..session.output_count()).map(|i| output_spec(&session.output(0, i))).collect();
-    let mut notes = feed.notes.clone();
+    let cpus = affinity::choose(args.threads).len() as u32;
+    let mut notes: Vec<String> = feed.notes.iter().cloned().chain(too_many_threads(args.threads, cpus)).collect();
     let mut boxes = None;
     if let Some(size) = feed.image_size() {
         let wanted = targets.need_boxes() || args.head.is_some_and(|head| head != HeadChoice::Auto);

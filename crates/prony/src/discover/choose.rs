@@ -27,7 +27,7 @@ pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<Runti
 
 /// The copies that come into question. Where someone pointed at one, nothing else will do: to use another in silence
 /// would be to measure what was not asked for.
-fn considered(found: &Found, name: RuntimeName) -> Vec<&RuntimeRecord> {
+pub(super) fn considered(found: &Found, name: RuntimeName) -> Vec<&RuntimeRecord> {
     // A lean TensorRT stands in where there is no whole one: it runs engines, and the records are sorted so that it is last.
     let is_it = |of: RuntimeName| of == name || (name, of) == (RuntimeName::Nvinfer, RuntimeName::NvinferLean);
     let copies = found.runtimes.iter().filter(|record| is_it(record.name) && record.state != RuntimeState::Missing);
@@ -123,7 +123,7 @@ fn gpu_for(found: &Found, backend: BackendName) -> Result<(), String> {
     })
 }
 
-fn install_for(backend: BackendName, name: RuntimeName) -> String {
+pub(super) fn install_for(backend: BackendName, name: RuntimeName) -> String {
     match (backend, name) {
         (BackendName::OrtCuda | BackendName::OrtTensorrt, _) => {
             "run `prony runtime install onnxruntime-gpu`".to_owned()

@@ -210,3 +210,20 @@ fn a_tensorrt_that_is_not_there_is_named_with_the_way_to_get_it() {
     let refusal = refusal(&on_gpu(vec![record(RuntimeName::Nvinfer, RuntimeState::Missing)]), BackendName::Tensorrt);
     assert!(refusal.starts_with("tensorrt: no TensorRT here; "), "{refusal}");
 }
+
+#[test]
+fn what_is_not_here_is_told_with_what_helps_on_this_machine() {
+    let missing = || vec![record(RuntimeName::Onnxruntime, RuntimeState::Missing)];
+    let absent = crate::discover::absent;
+    assert_eq!(absent(&found(missing()), BackendName::OrtCuda), "no NVIDIA GPU", "no library would help");
+    assert_eq!(absent(&found(missing()), BackendName::OrtCpu), "run `prony runtime install onnxruntime`");
+    assert_eq!(absent(&on_gpu(missing()), BackendName::OrtCuda), "run `prony runtime install onnxruntime-gpu`");
+    let cpu_only = on_gpu(vec![ready("/b", "1.31.1", &["CPU"])]);
+    let reason = absent(&cpu_only, BackendName::OrtCuda);
+    assert!(reason.starts_with("provider CUDA is not in this build: /b"), "{reason}");
+    let no_device = "cuInit failed: 100 CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected";
+    let driver = |reason| found(vec![broken(RuntimeName::Cuda, "/lib/libcuda.so.1", reason)]);
+    assert_eq!(absent(&driver(no_device), BackendName::Tensorrt), "no NVIDIA GPU");
+    let stub = absent(&driver("cuInit failed: 34 CUDA_ERROR_STUB_LIBRARY"), BackendName::Tensorrt);
+    assert!(stub.starts_with("the NVIDIA driver does not work: cuInit failed: 34"), "{stub}");
+}

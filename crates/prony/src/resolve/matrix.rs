@@ -10,6 +10,7 @@ use prony_types::{
     Precision, ProviderSpec, RewriteSpec, RuntimeName, RuntimeSpec,
 };
 
+use super::selection::{Precisions, Selection};
 use super::{Fate, Machine};
 use crate::engine_options::EngineArgs;
 use crate::model::stem;
@@ -18,13 +19,10 @@ use crate::model::stem;
 pub(super) struct Matrix<'a> {
     /// As they were asked for, read or not.
     pub(super) models: &'a [(String, anyhow::Result<(ModelSpec, ModelInfo)>)],
-    pub(super) backends: Vec<BackendName>,
-    pub(super) precisions: Vec<Precision>,
+    pub(super) backends: &'a Selection,
+    pub(super) precisions: Precisions,
     pub(super) batches: Vec<u32>,
-    /// Whether each of the three was named, or came from `all` or a tier.
-    pub(super) backends_named: bool,
-    /// Nobody said a word about backends.
-    pub(super) backends_by_default: bool,
+    /// Whether precisions and batches were named, or came from a default or a tier.
     pub(super) precisions_named: bool,
     pub(super) batches_named: bool,
     pub(super) imgsz: Option<[u32; 2]>,
@@ -45,6 +43,8 @@ enum Problem {
     /// The model or what it is fed.
     Input(String),
     Batch(String),
+    /// The backend has no such device.
+    Device(String),
     Backend(String),
     Precision(String),
     /// Nothing to find int8 ranges on.
@@ -55,46 +55,108 @@ enum Problem {
 pub(super) struct Expanded {
     pub(super) cells: Vec<CellSpec>,
     pub(super) fates: BTreeMap<String, Fate>,
+    /// Cells of the embedded engine, for models that nothing else turns out to be able to run.
+    pub(super) standby: Vec<CellSpec>,
     pub(super) broken: Vec<String>,
+    /// Models that the embedded engine measures because nothing else here can.
+    pub(super) left_to_rten: Vec<String>,
 }
+
+/// A cell, and why it cannot run.
+type Candidate = (CellSpec, Option<Problem>);
 
 impl Matrix<'_> {
     pub(super) fn expand(&self, machine: &Machine<'_>) -> Expanded {
-        let mut cells: Vec<CellSpec> = Vec::new();
-        let mut problems: Vec<Option<Problem>> = Vec::new();
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut standby: Vec<CellSpec> = Vec::new();
+        let mut left_to_rten = Vec::new();
         for (name, model) in self.models {
-            let is_engine = model.as_ref().is_ok_and(|(_, info)| info.format == ModelFormat::Engine);
-            // An engine is what it is, and one library runs it; only who says otherwise gets something else.
-            let backends =
-                if is_engine && self.backends_by_default { &[BackendName::Tensorrt] } else { &self.backends[..] };
-            let precisions =
-                if is_engine && !self.precisions_named { &[Precision::Native] } else { &self.precisions[..] };
-            for &backend in backends {
-                let runtime = (machine.runtime)(backend);
-                for &precision in precisions {
-                    for &batch in &self.batches {
-                        let (cell, problem) = match model {
-                            Ok((spec, info)) => self.cell(machine, (spec, info), backend, &runtime, precision, batch),
-                            Err(error) => self.unread(name, format!("{error:#}"), backend, precision, batch),
-                        };
-                        cells.push(cell);
-                        problems.push(problem);
-                    }
-                }
+            let of_model = self.of_model(machine, name, model);
+            let nothing_runs = of_model.iter().all(|(_, problem)| problem.is_some());
+            candidates.extend(of_model);
+            let spare = self.standby(machine, model);
+            if nothing_runs && !spare.is_empty() {
+                left_to_rten.push(spare[0].model.name.clone());
+                candidates.extend(spare.into_iter().map(|cell| (cell, None)));
+            } else {
+                standby.extend(spare);
             }
         }
+        let (mut cells, problems): (Vec<CellSpec>, Vec<Option<Problem>>) = candidates.into_iter().unzip();
         let broken = cells.iter().zip(&problems).filter_map(|(cell, problem)| match problem {
-            Some(Problem::Input(reason) | Problem::Batch(reason)) if cell.model.sha256.is_empty() => {
-                Some(reason.clone())
+            Some(Problem::Input(reason) | Problem::Batch(reason) | Problem::Device(reason)) => {
+                Some(if cell.model.sha256.is_empty() {
+                    reason.clone()
+                } else {
+                    format!("{}: {reason}", cell.model.name)
+                })
             }
-            Some(Problem::Input(reason) | Problem::Batch(reason)) => Some(format!("{}: {reason}", cell.model.name)),
             _ => None,
         });
         let broken = broken.collect();
         let fates = self.fates(&mut cells, problems);
+        let count = cells.len();
+        cells.extend(standby);
         make_ids_unique(&mut cells);
+        let standby = cells.split_off(count);
         let fates = cells.iter().zip(fates).filter_map(|(cell, fate)| Some((cell.id.clone(), fate?))).collect();
-        Expanded { cells, fates, broken }
+        Expanded { cells, fates, standby, broken, left_to_rten }
+    }
+
+    /// The cells of one model.
+    fn of_model(
+        &self,
+        machine: &Machine<'_>,
+        name: &str,
+        model: &anyhow::Result<(ModelSpec, ModelInfo)>,
+    ) -> Vec<Candidate> {
+        let info = model.as_ref().ok().map(|(_, info)| info);
+        let is_engine = info.is_some_and(|info| info.format == ModelFormat::Engine);
+        let auto = self.backends.is_auto();
+        let backends: &[BackendName] = match &self.backends.backends[..] {
+            // An engine is what it is, and one library runs it; only who says otherwise gets something else.
+            _ if is_engine && auto => &[BackendName::Tensorrt],
+            // That a file cannot be read needs to be said once.
+            [first, ..] if info.is_none() && auto => std::slice::from_ref(first),
+            all => all,
+        };
+        let mut candidates = Vec::new();
+        for &backend in backends {
+            let runtime = (machine.runtime)(backend);
+            let precisions = match is_engine && !self.precisions_named {
+                true => vec![Precision::Native],
+                false => self.precisions.of(backend, info),
+            };
+            for precision in precisions {
+                for &batch in &self.batches {
+                    let (mut cell, problem) = match model {
+                        Ok((spec, info)) => self.cell(machine, (spec, info), backend, &runtime, precision, batch),
+                        Err(error) => self.unread(name, format!("{error:#}"), backend, precision, batch),
+                    };
+                    cell.named = is_engine && auto;
+                    candidates.push((cell, problem));
+                }
+            }
+        }
+        candidates
+    }
+
+    /// What the embedded engine can run of a model that other backends were chosen for.
+    fn standby(&self, machine: &Machine<'_>, model: &anyhow::Result<(ModelSpec, ModelInfo)>) -> Vec<CellSpec> {
+        let Ok((spec, info)) = model else { return Vec::new() };
+        let chosen = self.backends.backends.contains(&BackendName::Rten);
+        if !self.backends.is_auto() || chosen || info.format == ModelFormat::Engine {
+            return Vec::new();
+        }
+        let (rten, mut able) = (BackendName::Rten, Vec::new());
+        for precision in self.precisions.of(rten, Some(info)) {
+            for &batch in &self.batches {
+                if let (cell, None) = self.cell(machine, (spec, info), rten, &Ok(None), precision, batch) {
+                    able.push(cell);
+                }
+            }
+        }
+        able
     }
 
     /// A model that could not be read still has its cells.
@@ -242,12 +304,12 @@ impl Matrix<'_> {
         if let Err(reason) = fits_device(machine, name, self.device)
             && !by_name
         {
-            return Some(Problem::Input(reason));
+            return Some(Problem::Device(reason));
         }
         unfit()
     }
 
-    /// What was named and cannot run has failed; what came from `all` or a tier is skipped. A precision that was named
+    /// What was named and cannot run has failed; what came from `auto`, `all` or a tier is skipped. A precision that was named
     /// and that no backend can execute has failed too, wherever the backends came from.
     fn fates(&self, cells: &mut [CellSpec], problems: Vec<Option<Problem>>) -> Vec<Option<Fate>> {
         let runs: BTreeSet<(String, Precision)> = cells
@@ -259,13 +321,14 @@ impl Matrix<'_> {
         let mut fates = Vec::new();
         for (cell, problem) in cells.iter_mut().zip(problems) {
             let in_vain = self.precisions_named && !runs.contains(&(cell.model.name.clone(), cell.precision));
-            let engine_by_default = self.backends_by_default && cell.backend == BackendName::Tensorrt;
-            cell.named = self.backends_named || engine_by_default || in_vain;
+            cell.named |= self.backends.requires(cell.backend) || in_vain;
             let fate = problem.map(|problem| {
                 let (reason, failed) = match problem {
                     Problem::Input(reason) => (reason, true),
                     Problem::Batch(reason) => (reason, self.batches_named),
-                    Problem::Backend(reason) | Problem::Precision(reason) => (reason, cell.named),
+                    Problem::Device(reason) | Problem::Backend(reason) | Problem::Precision(reason) => {
+                        (reason, cell.named)
+                    }
                     // Nothing is wrong with the machine or the model: something was not given.
                     Problem::Ranges(reason) => (reason, false),
                 };
@@ -323,7 +386,7 @@ fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<
         return Ok(());
     }
     let plural = if devices == 1 { "device, number 0" } else { "devices, numbered from 0" };
-    Err(format!("--device {device} is not there: {name} has {devices} {plural}"))
+    Err(format!("--device {device} does not exist: {name} has {devices} {plural}"))
 }
 
 pub(crate) fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {

@@ -6,6 +6,7 @@ use anyhow::{bail, ensure};
 use prony_model::sha256_file;
 use prony_types::{BackendName, ProviderSpec};
 
+use super::selection::{grouped, listed};
 use crate::options::BenchOptions;
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -15,29 +16,27 @@ const GIB: f64 = (1u64 << 30) as f64;
 pub(super) fn provider(
     options: &BenchOptions,
     backends: &[BackendName],
+    absent: &[(BackendName, String)],
     cache: Option<&Path>,
 ) -> anyhow::Result<ProviderSpec> {
     use BackendName::{OrtCpu, OrtCuda, OrtOpenvino, OrtTensorrt, Tensorrt, Trtexec};
-    let trt = options.trt_workspace.is_some()
-        || options.trt_engine_cache.is_some()
-        || options.trt_timing_cache.is_some()
-        || options.trt_profile_min.is_some()
-        || options.trt_int8_table.is_some();
     let gpu_limit = options.gpu_mem_limit.is_some() || options.gpu_mem_limit_gb.is_some();
-    let readers: [(bool, &str, &[BackendName]); 8] = [
-        (gpu_limit, "--gpu-mem-limit", &[OrtCuda, OrtTensorrt, Tensorrt]),
-        (options.engine.is_about_engines(), "an option of engines", &[Tensorrt, Trtexec]),
-        (options.force, "--force", &[Tensorrt]),
-        (options.blocking_wait, "--blocking-wait", &[Tensorrt]),
-        (options.cuda_arena.is_some(), "--cuda-arena", &[OrtCuda]),
-        (trt, "--trt-*", &[OrtTensorrt]),
-        (options.openvino_device.is_some(), "--openvino-device", &[BackendName::Openvino, OrtOpenvino]),
-        (options.allow_fallback, "--allow-fallback", &[OrtCpu, OrtCuda, OrtTensorrt, OrtOpenvino, Tensorrt]),
+    let on = |given: bool, flag: &'static str| given.then_some(flag);
+    let readers: [(Option<&str>, &[BackendName]); 8] = [
+        (on(gpu_limit, "--gpu-mem-limit"), &[OrtCuda, OrtTensorrt, Tensorrt]),
+        (options.engine.engine_flag(), &[Tensorrt, Trtexec]),
+        (on(options.force, "--force"), &[Tensorrt]),
+        (on(options.blocking_wait, "--blocking-wait"), &[Tensorrt]),
+        (on(options.cuda_arena.is_some(), "--cuda-arena"), &[OrtCuda]),
+        (provider_flag(options), &[OrtTensorrt]),
+        (on(options.openvino_device.is_some(), "--openvino-device"), &[BackendName::Openvino, OrtOpenvino]),
+        (on(options.allow_fallback, "--allow-fallback"), &[OrtCpu, OrtCuda, OrtTensorrt, OrtOpenvino, Tensorrt]),
     ];
-    for (given, flag, readers) in readers {
-        if given && !readers.iter().any(|reader| backends.contains(reader)) {
-            let names: Vec<&str> = readers.iter().map(|reader| reader.name()).collect();
-            bail!("{flag} is for {}; add it to --backends or leave the flag out", names.join(" and "));
+    for (flag, readers) in readers {
+        if let Some(flag) = flag
+            && !readers.iter().any(|reader| backends.contains(reader))
+        {
+            bail!("{}", unread(flag, readers, absent));
         }
     }
     let from_gb = options.gpu_mem_limit_gb.map(|gb| {
@@ -73,6 +72,29 @@ pub(super) fn provider(
     })
 }
 
+/// The first flag that was given and that only ONNX Runtime's TensorRT provider reads.
+fn provider_flag(options: &BenchOptions) -> Option<&'static str> {
+    let given = [
+        (options.trt_workspace.is_some(), "--trt-workspace"),
+        (options.trt_engine_cache.is_some(), "--trt-engine-cache"),
+        (options.trt_timing_cache.is_some(), "--trt-timing-cache"),
+        (options.trt_profile_min.is_some(), "--trt-profile-min"),
+        (options.trt_int8_table.is_some(), "--trt-int8-table"),
+    ];
+    given.into_iter().find_map(|(given, flag)| given.then_some(flag))
+}
+
+/// Why nothing reads a flag, and what to do about it. `absent` are backends that would be in the plan if they were ready.
+fn unread(flag: &str, readers: &[BackendName], absent: &[(BackendName, String)]) -> String {
+    let names: Vec<&str> = readers.iter().map(|reader| reader.name()).collect();
+    let absent: Vec<_> = absent.iter().filter(|(backend, _)| readers.contains(backend)).cloned().collect();
+    let names = listed(&names);
+    match absent.is_empty() {
+        true => format!("{flag} is for {names}; choose one with --backends, or leave the flag out"),
+        false => format!("{flag} is for {names}; not here: {}; leave the flag out", grouped(&absent)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,36 +103,53 @@ mod tests {
     #[test]
     fn a_flag_without_its_backend_is_refused() {
         let options = BenchOptions { gpu_mem_limit: Some(Size(1 << 30)), ..BenchOptions::default() };
-        let error = provider(&options, &[BackendName::Rten], None).unwrap_err().to_string();
+        let error = provider(&options, &[BackendName::Rten], &[], None).unwrap_err().to_string();
         assert_eq!(
             error,
-            "--gpu-mem-limit is for ort-cuda and ort-tensorrt and tensorrt; add it to --backends or leave the flag out"
+            "--gpu-mem-limit is for ort-cuda, ort-tensorrt and tensorrt; choose one with --backends, or leave the flag out"
         );
-        let spec = provider(&options, &[BackendName::OrtCuda], None).unwrap();
+        let spec = provider(&options, &[BackendName::OrtCuda], &[], None).unwrap();
         assert_eq!(spec.gpu_mem_limit_bytes, Some(1 << 30));
+    }
+
+    #[test]
+    fn a_flag_whose_backend_is_not_here_is_refused_with_the_reason() {
+        let options = BenchOptions { gpu_mem_limit: Some(Size(1 << 30)), ..BenchOptions::default() };
+        let no_gpu = |backend| (backend, "no NVIDIA GPU".to_owned());
+        let absent = [no_gpu(BackendName::Tensorrt), no_gpu(BackendName::OrtCuda)];
+        let error = provider(&options, &[BackendName::OrtCpu], &absent, None).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--gpu-mem-limit is for ort-cuda, ort-tensorrt and tensorrt; not here: tensorrt and ort-cuda (no NVIDIA GPU); \
+             leave the flag out"
+        );
+        let mut engine = BenchOptions::default();
+        engine.engine.low_memory = true;
+        let error = provider(&engine, &[BackendName::OrtCpu], &absent, None).unwrap_err().to_string();
+        assert!(error.starts_with("--low-memory is for tensorrt and trtexec; not here: tensorrt"), "{error}");
     }
 
     #[test]
     fn gigabytes_are_the_same_limit() {
         let options = BenchOptions { gpu_mem_limit_gb: Some(4.0), ..BenchOptions::default() };
-        assert_eq!(provider(&options, &[BackendName::OrtCuda], None).unwrap().gpu_mem_limit_bytes, Some(4 << 30));
+        assert_eq!(provider(&options, &[BackendName::OrtCuda], &[], None).unwrap().gpu_mem_limit_bytes, Some(4 << 30));
         let absurd = BenchOptions { gpu_mem_limit_gb: Some(-1.0), ..BenchOptions::default() };
-        assert!(provider(&absurd, &[BackendName::OrtCuda], None).is_err());
+        assert!(provider(&absurd, &[BackendName::OrtCuda], &[], None).is_err());
     }
 
     #[test]
     fn tensorrt_keeps_its_caches_in_prony_s_own() {
         let (plain, cache) = (BenchOptions::default(), Some(Path::new("/home/x/cache")));
-        let spec = provider(&plain, &[BackendName::OrtTensorrt], cache).unwrap();
+        let spec = provider(&plain, &[BackendName::OrtTensorrt], &[], cache).unwrap();
         assert_eq!(spec.trt_engine_cache.as_deref(), Some(Path::new("/home/x/cache/tensorrt")));
-        assert_eq!(provider(&plain, &[BackendName::OrtCuda], cache).unwrap().trt_engine_cache, None);
+        assert_eq!(provider(&plain, &[BackendName::OrtCuda], &[], cache).unwrap().trt_engine_cache, None);
     }
 
     #[test]
     fn half_a_profile_is_none() {
         let options = BenchOptions { trt_profile_min: Some("x:1".into()), ..BenchOptions::default() };
         assert!(
-            provider(&options, &[BackendName::OrtTensorrt], None)
+            provider(&options, &[BackendName::OrtTensorrt], &[], None)
                 .unwrap_err()
                 .to_string()
                 .contains("--trt-profile-max")

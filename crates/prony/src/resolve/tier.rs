@@ -2,6 +2,8 @@
 
 use prony_types::{BackendName, ModelInfo, ModelSpec, Precision};
 
+use prony_judge::stats::P90_NEEDS;
+
 use crate::options::Tier;
 
 /// What a tier stands for where no flag says otherwise.
@@ -10,6 +12,8 @@ pub(super) struct Choice {
     pub(super) precisions: Vec<Precision>,
     pub(super) batches: Vec<u32>,
     pub(super) duration_s: Option<f64>,
+    /// Samples that a cell gets in any case, however slow it is.
+    pub(super) at_least: Option<u64>,
     pub(super) limit_s: Option<f64>,
 }
 
@@ -17,10 +21,17 @@ impl Choice {
     pub(super) fn of(tier: Tier) -> Choice {
         use Precision::{Bf16, Fp16, Fp32, Int8, Tf32};
         let backends = BackendName::ALL.to_vec();
-        let core =
-            Choice { backends, precisions: vec![Fp32, Fp16, Int8], batches: vec![1], duration_s: None, limit_s: None };
+        let core = Choice {
+            backends,
+            precisions: vec![Fp32, Fp16, Int8],
+            batches: vec![1],
+            duration_s: None,
+            at_least: None,
+            limit_s: None,
+        };
         match tier {
-            Tier::Quick => Choice { precisions: vec![Fp32], duration_s: Some(2.0), ..core },
+            // As many samples as a p90 needs, so that a slow model has more than its median.
+            Tier::Quick => Choice { precisions: vec![Fp32], duration_s: Some(2.0), at_least: Some(P90_NEEDS), ..core },
             Tier::Core => core,
             Tier::Full => Choice {
                 precisions: vec![Fp32, Tf32, Fp16, Bf16, Int8],

@@ -92,6 +92,11 @@ impl RunCell {
         self.fold.record.status == CellStatus::Pending
     }
 
+    /// Whether nothing was started for it yet.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_pending() && self.worker.is_none()
+    }
+
     /// Tells the worker, if there is one.
     pub(super) fn order(&mut self, command: &Command, doing: Doing) {
         self.doing = doing;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use prony_types::{
-    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, BuildProgress, CellSpec, CellStatus, EventKind, Job, Making,
+    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, BuildProgress, CellSpec, CellStatus, EventKind, GpuRecord, Job, Making,
     ModelSource, ModelSpec, PrepareJob, RewriteJob, WORKER_PROTOCOL,
 };
 
@@ -22,7 +22,7 @@ impl Run {
             let graph = spec.rewrite.as_ref().map(|_| Making::Graph);
             graph.into_iter().chain(spec.engine.as_ref().map(|_| Making::Engine)).collect::<Vec<_>>()
         };
-        if !self.cells.iter().any(|cell| cell.is_pending() && !steps(&cell.spec).is_empty()) {
+        if !self.cells.iter().any(|cell| cell.is_waiting() && !steps(&cell.spec).is_empty()) {
             return;
         }
         let (cache, elsewhere) = self.artifact_folder();
@@ -32,7 +32,7 @@ impl Run {
                 if self.interrupt.asked() {
                     return;
                 }
-                if self.cells[index].is_pending() {
+                if self.cells[index].is_waiting() {
                     self.make(index, step, &cache, elsewhere.as_deref());
                 }
             }
@@ -195,6 +195,19 @@ pub(super) fn made(artifact: &ArtifactSpec, build_ms: Option<f64>, rebuilt_becau
         (false, Some(took), None) => format!("{what} {done} in {took}"),
         (false, None, _) => format!("{what} {done}"),
     }
+}
+
+/// How many engines the given cells need that are not in the cache yet, as far as can be told without opening TensorRT.
+pub(crate) fn engines_to_build<'a>(
+    cells: impl Iterator<Item = &'a CellSpec>,
+    cache: Option<&Path>,
+    gpus: &[GpuRecord],
+) -> usize {
+    let is_there = |cell: &CellSpec| {
+        let gpu = gpus.get(cell.device as usize);
+        cache.zip(gpu).is_some_and(|(cache, gpu)| prony_forge::has_engine(cache, cell, &gpu.name))
+    };
+    cells.filter(|cell| cell.engine.is_some() && !is_there(cell)).count()
 }
 
 /// Where artifacts are kept in a folder of caches.

@@ -13,7 +13,7 @@ impl Run {
         if !self.record.plan.timed {
             return;
         }
-        for cell in self.cells.iter_mut().filter(|cell| cell.is_pending()) {
+        for cell in self.cells.iter_mut().filter(|cell| cell.is_waiting()) {
             if self.interrupt.asked() {
                 return;
             }

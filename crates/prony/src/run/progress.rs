@@ -9,6 +9,7 @@ use crate::output::{Pace, is_live};
 /// Bars or lines, one a cell.
 pub(crate) struct Progress {
     bars: Option<MultiProgress>,
+    style: ProgressStyle,
     cells: Vec<Line>,
 }
 
@@ -28,17 +29,20 @@ impl Progress {
         let style = ProgressStyle::with_template(&template)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("━╸─");
-        let line = |id: &String| {
-            let bar = bars.as_ref().map(|bars| {
-                let bar = bars.add(ProgressBar::new(STEPS).with_style(style.clone()));
-                bar.set_prefix(id.clone());
-                bar.set_message("waiting");
-                bar
-            });
-            Line { id: id.clone(), bar, pace: Pace::default() }
-        };
-        let cells = ids.iter().map(line).collect();
-        Progress { bars, cells }
+        let mut progress = Progress { bars, style, cells: Vec::new() };
+        ids.iter().for_each(|id| progress.add(id));
+        progress
+    }
+
+    /// One more cell.
+    pub(crate) fn add(&mut self, id: &str) {
+        let bar = self.bars.as_ref().map(|bars| {
+            let bar = bars.add(ProgressBar::new(STEPS).with_style(self.style.clone()));
+            bar.set_prefix(id.to_owned());
+            bar.set_message("waiting");
+            bar
+        });
+        self.cells.push(Line { id: id.to_owned(), bar, pace: Pace::default() });
     }
 
     /// A line above the bars.

@@ -32,7 +32,8 @@ pub(super) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u3
     let seconds = match budget.duration_s {
         Some(duration) => {
             let length = (duration / f64::from(MIN_ROUNDS)).min(ROUND_S);
-            let left = (duration - measured_s).max(0.0);
+            // Beyond the duration for the samples that are missing.
+            let left = if measured_s < duration { duration - measured_s } else { length };
             // Equal parts: a crumb of a round at the end would pass for a round of its own.
             left / (left / length - 0.01).ceil().max(1.0)
         }
@@ -156,6 +157,12 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
             budget.limit_s
         ),
     };
+    let stopping = match budget.at_least {
+        Some(floor) => {
+            format!("{stopping}; goes on until there are {} samples, for {} s at most", floor.samples, floor.limit_s)
+        }
+        None => stopping,
+    };
     let first = slice(budget, 0.0, 0, 0);
     let rounds = match first.max_samples {
         Some(1) => "rounds of one sample".to_owned(),
@@ -195,7 +202,7 @@ mod tests {
     use super::*;
 
     fn budget(duration_s: Option<f64>, samples: Option<u64>) -> BudgetSpec {
-        BudgetSpec { warmup_s: None, duration_s, samples, limit_s: 20.0, timeout_s: 60.0 }
+        BudgetSpec { warmup_s: None, duration_s, samples, limit_s: 20.0, at_least: None, timeout_s: 60.0 }
     }
 
     fn spend(budget: &BudgetSpec) -> (f64, u32) {
@@ -215,6 +222,15 @@ mod tests {
             assert!((spent - duration).abs() < 1e-6, "{duration}: {spent}");
             assert_eq!(made, rounds, "{duration}");
         }
+    }
+
+    #[test]
+    fn beyond_the_duration_rounds_go_on_for_the_samples_that_are_missing() {
+        let at_least = Some(prony_types::SampleFloor { samples: 64, limit_s: 600.0 });
+        let budget = BudgetSpec { at_least, ..budget(Some(2.0), None) };
+        let at = |samples, measured_s| Progress { samples, measured_s, half_width: None };
+        assert!(more(&budget, at(20, 2.0), 10) && slice(&budget, 2.0, 20, 10).seconds > 0.1);
+        assert!(!more(&budget, at(64, 6.4), 32));
     }
 
     #[test]

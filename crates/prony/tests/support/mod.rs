@@ -32,8 +32,21 @@ impl Place {
         self.path("runs")
     }
 
-    /// `prony bench …` with its runs here, quick unless told otherwise.
+    /// `prony bench …` with its runs here, on the embedded engine unless the arguments decide otherwise: what else is
+    /// installed must not change what a test looks at.
     pub(crate) fn bench(&self, args: &[&str]) -> Command {
+        let decides = ["--backends", "--tier", "--plan", "--resume"];
+        let engine = |arg: &&&str| [".engine", ".plan"].iter().any(|ending| arg.ends_with(ending));
+        let decided = args.iter().any(|arg| decides.contains(arg)) || args.iter().find(engine).is_some();
+        let mut command = self.auto(args);
+        if !decided {
+            command.args(["--backends", "rten"]);
+        }
+        command
+    }
+
+    /// `prony bench …` with its runs here, on whatever it chooses itself.
+    pub(crate) fn auto(&self, args: &[&str]) -> Command {
         let mut command = prony();
         command.arg("bench").args(args).arg("--out").arg(self.runs());
         command

@@ -69,7 +69,7 @@ pub(super) fn resumed(
     if !missing {
         bail!("nothing to resume: every cell of {} is completed", record.run.id);
     }
-    Ok(Resolved { plan: record.plan.clone(), fates, notes: Vec::new(), out: ".".into(), redact: false })
+    Ok(Resolved { plan: record.plan.clone(), fates, out: ".".into(), redact: false })
 }
 
 /// Every library of a plan, by what it is: those that execute cells and the reference, those that build engines, and what
