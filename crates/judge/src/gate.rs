@@ -1,7 +1,10 @@
 //! Limits that a run must keep to. A limit whose figure was not measured neither holds nor is broken: it is inconclusive, with
 //! the reason.
 
-use prony_types::{BackendName, CellRecord, CellStatus, Gate, GateName, GateSpec, Precision, RunRecord, Stage};
+use prony_types::{
+    BackendName, CellRecord, CellStatus, Difference, Gate, GateName, GateSpec, LatencyComparison, Precision, RunRecord,
+    Stage,
+};
 
 use crate::across::{latency, memory, same_cell};
 use crate::comparable::{Row, differing, differing_in_score, in_words};
@@ -18,10 +21,25 @@ pub struct Baseline<'a> {
 }
 
 /// Why the only row of a model has no drop.
-const ALONE: &str = "nothing to hold it against: give --baseline, or measure another precision or backend";
+const ALONE: &str = "nothing to compare it with: give --baseline, or measure another precision or backend";
 
-/// A figure, and what it is relative to; or why there is none.
-type Measured = Result<(f64, Option<String>), String>;
+/// A figure that a limit is compared with.
+struct Figure {
+    value: f64,
+    /// What it is relative to.
+    against: Option<String>,
+    /// Of a ratio of times: what its interval allows to say.
+    ratio: Option<LatencyComparison>,
+}
+
+impl Figure {
+    const fn new(value: f64, against: Option<String>) -> Figure {
+        Figure { value, against, ratio: None }
+    }
+}
+
+/// A figure, or why there is none.
+type Measured = Result<Figure, String>;
 
 /// A line for every limit and every cell that was to run. Skipped cells do not count, unless the baseline measured them.
 pub fn gates(record: &RunRecord, spec: &GateSpec, baseline: Option<Baseline<'_>>) -> Vec<Gate> {
@@ -52,11 +70,15 @@ fn gate(name: GateName, cell: &CellRecord, limit: f64, figure: Measured) -> Gate
         reason: None,
     };
     match figure {
-        Ok((figure, against)) => {
+        Ok(Figure { value, against, ratio }) => {
             // A NaN holds nothing, and breaks nothing either.
-            gate.pass = if name == GateName::MapMin { figure >= limit } else { figure <= limit };
-            gate.inconclusive = figure.is_nan();
-            (gate.figure, gate.against) = (Some(figure), against);
+            gate.pass = if name == GateName::MapMin { value >= limit } else { value <= limit };
+            gate.inconclusive = value.is_nan();
+            if let Some(ratio) = ratio {
+                (gate.pass, gate.inconclusive) = of_ratio(&ratio, limit);
+                gate.reason = gate.inconclusive.then_some(ratio.reason);
+            }
+            (gate.figure, gate.against) = (Some(value), against);
         }
         Err(reason) => {
             gate.inconclusive = true;
@@ -66,10 +88,22 @@ fn gate(name: GateName, cell: &CellRecord, limit: f64, figure: Measured) -> Gate
     gate
 }
 
+/// Whether a limit on a ratio of times holds, or cannot be decided: noise breaks no limit, and a run that did not hold
+/// still passes only where its whole interval does.
+fn of_ratio(ratio: &LatencyComparison, limit: f64) -> (bool, bool) {
+    let conclusive = ratio.difference != Difference::Inconclusive;
+    let [lo, hi] = ratio.ci95.unwrap_or([0.0, f64::INFINITY]);
+    match () {
+        () if hi <= limit || conclusive && ratio.ratio <= limit => (true, false),
+        () if conclusive && lo > limit => (false, false),
+        () => (false, true),
+    }
+}
+
 fn figure(name: GateName, row: Row<'_>, baseline: Option<Baseline<'_>>) -> Measured {
     match name {
-        GateName::MapMin => Ok((map(row.cell)?, None)),
-        GateName::P99MaxMs => Ok((p99(row.cell)?, None)),
+        GateName::MapMin => Ok(Figure::new(map(row.cell)?, None)),
+        GateName::P99MaxMs => Ok(Figure::new(p99(row.cell)?, None)),
         GateName::MapDropMax => {
             let (before, against) = match baseline {
                 Some(baseline) => (found(baseline, row)?, baseline.run.run.id.clone()),
@@ -86,16 +120,16 @@ fn figure(name: GateName, row: Row<'_>, baseline: Option<Baseline<'_>>) -> Measu
             if !(unlike.is_empty() || baseline.is_some_and(|baseline| baseline.force)) {
                 return Err(format!("not scored like {against}: {}", in_words(&unlike)));
             }
-            Ok((drop, Some(against)))
+            Ok(Figure::new(drop, Some(against)))
         }
         GateName::LatencyRatioMax => {
             let (before, against) = comparable(row, baseline)?;
             let latency = latency(before, row.cell).ok_or_else(|| "nothing was timed".to_owned())?;
-            Ok((latency.ratio, Some(against)))
+            Ok(Figure { value: latency.ratio, against: Some(against), ratio: Some(latency) })
         }
         GateName::MemoryGrowthMax => {
             let (before, against) = comparable(row, baseline)?;
-            Ok((memory(before, row.cell)?.growth, Some(against)))
+            Ok(Figure::new(memory(before, row.cell)?.growth, Some(against)))
         }
     }
 }

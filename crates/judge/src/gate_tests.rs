@@ -99,6 +99,36 @@ fn relative_limits_are_of_the_same_cell_of_the_baseline() {
 }
 
 #[test]
+fn noise_broke_a_limit_on_the_ratio_of_times() {
+    let side = |p50: f64, half: f64| {
+        let mut cell = cell("x", p50);
+        let total = cell.latency_ms.get_mut(&Stage::Total).unwrap();
+        total.ci95 = Some([p50 * (1.0 - half), p50 * (1.0 + half)]);
+        run("r", vec![cell])
+    };
+    let outcome = |before: &RunRecord, now: &RunRecord, limit: f64| {
+        let gate = only(now, GateName::LatencyRatioMax, limit, Some(before)).remove(0);
+        if gate.pass {
+            "pass"
+        } else if gate.inconclusive {
+            "inconclusive"
+        } else {
+            "broken"
+        }
+    };
+    let calm = side(10.0, 0.005);
+    assert_eq!(outcome(&calm, &side(11.0, 0.005), 1.05), "broken");
+    assert_eq!(outcome(&calm, &side(11.0, 0.005), 1.2), "pass");
+    assert_eq!(outcome(&calm, &side(11.0, 0.06), 1.05), "inconclusive", "the limit lies in the interval");
+    assert_eq!(outcome(&calm, &side(10.2, 0.06), 1.05), "pass");
+    assert_eq!(outcome(&side(10.0, 0.4), &side(11.39, 0.4), 1.05), "inconclusive");
+    assert_eq!(outcome(&side(10.0, 0.4), &side(9.0, 0.4), 1.05), "inconclusive", "nor does it pass");
+    let mut shaky = side(20.0, 0.005);
+    shaky.cells[0].verdict = Some(prony_types::Verdict::Unstable);
+    assert_eq!((outcome(&calm, &shaky, 1.05), outcome(&calm, &shaky, 3.0)), ("inconclusive", "pass"));
+}
+
+#[test]
 fn a_baseline_that_is_not_comparable_or_lacks_the_cell_fails_the_gate() {
     let now = run("now", vec![cell("x", 10.0)]);
     let mut other = run("other", vec![cell("x", 10.0)]);
@@ -128,7 +158,7 @@ fn a_row_is_not_held_against_itself() {
         (
             false,
             None,
-            Some("not measured: nothing to hold it against: give --baseline, or measure another precision or backend")
+            Some("not measured: nothing to compare it with: give --baseline, or measure another precision or backend")
         )
     );
     // A skipped row is none to hold against it, and a wrong one is no measure for others.
