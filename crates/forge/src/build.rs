@@ -113,7 +113,8 @@ fn ranges(
             (used, ranges)
         }
     };
-    notes.extend(order.spec.calibration.iter().flat_map(|data| used.notes(data.frames)));
+    let warnings = order.spec.calibration.iter().flat_map(|data| used.warnings(data.frames));
+    notes.extend(warnings.map(|warning| format!("warning: {warning}")));
     let (ranges, gone) = without(&all, &float);
     if gone > 0 {
         notes.push(format!("int8 up to the last layers; {gone} tensors from there to the outputs stay in float"));

@@ -82,8 +82,8 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// What should be known where that is less than was asked for.
-    pub(crate) fn notes(&self, requested: u32) -> Vec<String> {
+    /// What is wrong where that is less than was asked for.
+    pub(crate) fn warnings(&self, requested: u32) -> Vec<String> {
         let skipped = self.skipped.iter().map(|skipped| format!("calibration skipped {skipped}"));
         let few = format!("only {} of the {requested} requested calibration frames were available", self.frames);
         skipped.chain((self.frames < requested).then_some(few)).collect()

@@ -141,7 +141,7 @@ fn quantise_notes(report: &QuantiseReport) -> Vec<String> {
     if report.ranges_from_cache {
         notes.push("ranges reused from an earlier pass over the same calibration frames".to_owned());
     }
-    notes.extend(report.warnings());
+    notes.extend(report.warnings().iter().map(|warning| format!("warning: {warning}")));
     notes
 }
 

@@ -16,7 +16,7 @@ use prony_types::{BackendName, HeadChoice, Precision};
 pub(crate) use self::compare::{CompareArgs, CompareOutputsArgs};
 pub(crate) use self::convert::ConvertArgs;
 pub(crate) use self::data::{ChoiceArgs, DataArgs, DataVerb, FetchArgs, InfoArgs, SubsetArgs, SynthArgs};
-pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs};
+pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs, PruneRule};
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
 pub(crate) use self::quantize::QuantizeArgs;

@@ -18,6 +18,7 @@ mod run;
 mod runtime;
 mod target;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,12 +73,19 @@ fn with_sign_of_life<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
 }
 
 /// The same for a file that is made; in a pipe it is a line now and then.
-fn with_making_progress<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+pub(crate) fn with_making_progress<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
     watched(what, if is_live() { spin } else { count_seconds }, work)
 }
 
+/// Whether something is under way that says so.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
 /// Does something, and has `show` say so until it is done when that takes more than a second.
 fn watched<T>(what: &'static str, show: fn(&str, &Receiver<()>), work: impl FnOnce() -> T) -> T {
+    // What is done as a part of something else is not told beside it.
+    if WATCHED.swap(true, Ordering::Relaxed) {
+        return work();
+    }
     let (done, waiting) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -87,6 +95,7 @@ fn watched<T>(what: &'static str, show: fn(&str, &Receiver<()>), work: impl FnOn
         });
         let made = work();
         drop(done);
+        WATCHED.store(false, Ordering::Relaxed);
         made
     })
 }

@@ -9,6 +9,7 @@ use prony_model::ModelFile;
 use prony_source::folder;
 use prony_types::{ENGINE_ENDINGS, ModelInfo, ModelSource, ModelSpec, OriginSpec};
 
+use crate::command::with_making_progress;
 use crate::run::artifacts;
 use crate::runtime::home;
 
@@ -131,7 +132,8 @@ pub(crate) fn open(name: &str, how: &Opening) -> anyhow::Result<Opened> {
     let artifacts = how.artifacts.as_deref().with_context(|| {
         format!("{name} must be made into an ONNX file first, and there is no home to keep it in; use --home or `prony export`")
     })?;
-    let made = prony_forge::exported(checkpoint, &how.export, artifacts)?;
+    let make = || prony_forge::exported(checkpoint, &how.export, artifacts);
+    let made = with_making_progress("making an ONNX file of the checkpoint", make)?;
     notes.extend(made.notes);
     let origin =
         OriginSpec { path: checkpoint.clone(), sha256: made.checkpoint_sha256, from_cache: made.artifact.from_cache };

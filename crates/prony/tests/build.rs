@@ -88,6 +88,23 @@ fn sidecar(engine: &Value) -> Value {
 const INT8: [&str; 4] = ["--calibration", "scenes", "--calibration-frames", "4"];
 
 #[test]
+fn an_int8_engine_says_how_many_frames_it_was_calibrated_on() {
+    let Some(site) = Site::new("10.3.0") else { return };
+    let set = site.path("set");
+    expect_code(&prony().args(["data", "synth", "--count", "2"]).arg(&set).output().unwrap(), 0);
+    let images = set.join("images").display().to_string();
+    // The second engine takes its ranges from the cache, and with them what is known about them.
+    for (level, from) in [("0", "int8 ranges from 2 frames"), ("1", "from the calibration cache, found on 2 frames")] {
+        let args =
+            ["--precision", "int8", "--calibration", &images, "--calibration-frames", "64", "--opt-level", level];
+        let notes = site.built(&args)[0]["notes"].to_string();
+        assert!(notes.contains(from), "{notes}");
+        let few = "warning: only 2 of the 64 requested calibration frames were available";
+        assert!(notes.contains(few), "{notes}");
+    }
+}
+
+#[test]
 fn engines_are_built_once_and_then_found() {
     for version in ["8.4.3", "8.6.1", "10.3.0"] {
         let Some(site) = Site::new(version) else { return };

@@ -1,4 +1,5 @@
 //! Markdown, CSV and the terminal, as a reader sees them.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod fixture;
 

@@ -208,6 +208,6 @@ fn frames_that_fill_up_a_batch_are_not_counted_again() {
     let mut three = feed(&spec(SourceSpec::Scenes, 3), image(DType::F32, 2)).unwrap();
     while three.next_batch().unwrap().is_some() {}
     assert_eq!(three.used().frames, 3, "two batches of two, the last with one frame twice");
-    assert_eq!(three.used().notes(3), Vec::<String>::new());
-    assert_eq!(three.used().notes(128), ["only 3 of the 128 requested calibration frames were available"]);
+    assert_eq!(three.used().warnings(3), Vec::<String>::new());
+    assert_eq!(three.used().warnings(128), ["only 3 of the 128 requested calibration frames were available"]);
 }

@@ -57,7 +57,7 @@ pub struct QuantiseReport {
 impl QuantiseReport {
     /// What is wrong with the calibration: images that could not be read, fewer frames than requested.
     pub fn warnings(&self) -> Vec<String> {
-        Used { frames: self.frames, skipped: self.skipped.clone() }.notes(self.frames_requested)
+        Used { frames: self.frames, skipped: self.skipped.clone() }.warnings(self.frames_requested)
     }
 }
 

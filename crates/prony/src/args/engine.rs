@@ -116,8 +116,17 @@ pub(crate) enum CacheVerb {
   prony cache prune --older-than 30d
   prony cache prune --to 2GB
   prony cache prune --all                 timing and calibration caches too")]
-#[group(required = true, multiple = true)]
 pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    pub(crate) what: PruneRule,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+/// What goes; one of them at least.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct PruneRule {
     /// What was not used for this long, e.g. 12h or 30d
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<Age>,
@@ -127,8 +136,6 @@ pub(crate) struct PruneArgs {
     /// Everything
     #[arg(long)]
     pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) print: PrintArgs,
 }
 
 /// How long something was not used.

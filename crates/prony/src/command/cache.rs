@@ -4,7 +4,7 @@ use prony_forge::{Cache, Described, Entry, Kind, Making, Pruned, Rule};
 use prony_types::ExitCode;
 use serde_json::json;
 
-use crate::args::{CacheArgs, CacheVerb, PruneArgs};
+use crate::args::{CacheArgs, CacheVerb, PruneArgs, PruneRule};
 use crate::command::with_sign_of_life;
 use crate::output::{print, print_json};
 use crate::run::artifacts;
@@ -54,8 +54,8 @@ fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn prune(cache: &Cache, args: &PruneArgs) -> anyhow::Result<ExitCode> {
-    let rule =
-        Rule { unused_for: args.older_than.map(|age| age.0), fit_bytes: args.to.map(|size| size.0), all: args.all };
+    let PruneRule { older_than, to, all } = &args.what;
+    let rule = Rule { unused_for: older_than.map(|age| age.0), fit_bytes: to.map(|size| size.0), all: *all };
     let pruned = cache.prune(rule);
     if args.print.json {
         print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "pruned": pruned }))?;
