@@ -420,7 +420,7 @@ fn removing_what_is_not_installed_advised_installing_it() {
         stderr(&output)
     };
     let said = remove("openvino");
-    assert!(said.contains("openvino is not installed in ") && said.trim_end().ends_with("; nothing is"), "{said}");
+    assert!(said.contains("openvino is not installed in ") && said.trim_end().ends_with("; no runtime is"), "{said}");
     let file = Recipe::onnxruntime("1.31.1", 100).write(place.dir.path());
     expect_code(&install_from(&home, "onnxruntime", &file).output().unwrap(), 0);
     for name in ["openvino", "onnxruntime@1.20.1"] {

@@ -58,8 +58,8 @@ fn refuse_what_is_no_checkpoint(path: &Path) -> anyhow::Result<()> {
     let Ok(model) = ModelFile::open(&source) else { return Ok(()) };
     ensure!(model.engine.is_none(), "{name} is a TensorRT engine, which cannot become ONNX; give the checkpoint (.pt)");
     bail!(
-        "{name} is ONNX already; `prony bench {name}` measures it, and it is made into fp16 or bf16 by `prony convert`, into \
-         int8 by `prony quantize`, and into a TensorRT engine by `prony build`"
+        "{name} is ONNX already, so there is nothing to export: `prony bench {name}` measures it, `prony convert` makes fp16 or \
+         bf16 of it, `prony quantize` int8, and `prony build` a TensorRT engine"
     )
 }
 

@@ -118,7 +118,7 @@ fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
 fn what_is(shelf: &Shelf) -> String {
     let all = RuntimeName::ALL.into_iter().flat_map(|name| shelf.versions(name));
     let names: Vec<String> = all.map(|found| format!("{}@{}", found.name, found.version)).collect();
-    if names.is_empty() { "nothing is".to_owned() } else { format!("installed: {}", names.join(", ")) }
+    if names.is_empty() { "no runtime is".to_owned() } else { format!("installed: {}", names.join(", ")) }
 }
 
 fn list(shelf: &Shelf, args: &RuntimeListArgs) -> anyhow::Result<ExitCode> {

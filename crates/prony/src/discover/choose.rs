@@ -11,7 +11,7 @@ use super::remedy;
 /// missing, and what would help.
 pub(crate) fn choose(found: &Found, backend: BackendName) -> Result<Option<RuntimeSpec>, String> {
     let Some((name, provider)) = prony_backend::needs(backend) else { return Ok(None) };
-    // Without a GPU, no library of its is of any use.
+    // Without a GPU, none of its libraries is of use.
     gpu_for(found, backend)?;
     let copies = considered(found, name);
     let usable = copies.iter().find(|copy| copy.state == RuntimeState::Ready && usable(copy, provider));
