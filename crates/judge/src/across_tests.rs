@@ -12,7 +12,8 @@ pub(crate) const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300
 
 /// A run of these cells on a machine of its own.
 pub(crate) fn run(id: &str, cells: Vec<CellRecord>) -> RunRecord {
-    let budget = BudgetSpec { warmup_s: None, duration_s: None, samples: None, limit_s: 20.0, at_least: None, timeout_s: 120.0 };
+    let budget =
+        BudgetSpec { warmup_s: None, duration_s: None, samples: None, limit_s: 20.0, at_least: None, timeout_s: 120.0 };
     let text = String::new;
     RunRecord {
         schema: SCHEMA.to_owned(),

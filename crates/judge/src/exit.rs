@@ -118,7 +118,16 @@ mod tests {
     #[test]
     fn where_several_hold_the_order_is_130_1_3() {
         let (name, cell) = ("p99_max_ms".into(), "a".into());
-        let gate = Gate { name, cell, figure: Some(9.0), limit: 8.0, pass: false, inconclusive: false, against: None, reason: None };
+        let gate = Gate {
+            name,
+            cell,
+            figure: Some(9.0),
+            limit: 8.0,
+            pass: false,
+            inconclusive: false,
+            against: None,
+            reason: None,
+        };
         let (ok, failed) = (with(CellStatus::Completed, Some(Verdict::Valid)), with(CellStatus::Failed, None));
         let specs = [spec("a", false)];
         let gates = [gate];

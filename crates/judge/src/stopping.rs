@@ -135,7 +135,11 @@ mod tests {
     fn a_slow_cell_goes_on_until_it_has_the_samples_that_it_needs_at_least() {
         let at_least = Some(SampleFloor { samples: 662, limit_s: 600.0 });
         let by_interval = BudgetSpec { at_least, ..budget(None, None) };
-        assert_eq!(decide(&by_interval, at(300, 20.0, 0.001)), Decision::Continue, "neither narrow nor the limit is enough");
+        assert_eq!(
+            decide(&by_interval, at(300, 20.0, 0.001)),
+            Decision::Continue,
+            "neither narrow nor the limit is enough"
+        );
         assert_eq!(decide(&by_interval, at(662, 44.0, 0.001)), Decision::Stop(Reason::Narrow));
         assert_eq!(decide(&by_interval, at(662, 44.0, 0.5)), Decision::Stop(Reason::Limit));
         assert_eq!(decide(&by_interval, at(10, 600.0, 0.5)), Decision::Stop(Reason::Limit), "not for ever");

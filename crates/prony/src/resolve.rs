@@ -16,9 +16,9 @@ use prony_model::ModelFile;
 use prony_source::dataset::{self, HELD_OUT_SEED};
 use prony_source::folder;
 use prony_types::{
-    BackendName, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, GateName, GateSpec, HeadChoice,
-    InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName,
-    RuntimeSpec, SceneKind, SourceSpec,
+    BackendName, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, GateName, GateSpec,
+    HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec,
+    RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
 };
 
 use self::budget::budget;

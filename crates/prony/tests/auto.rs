@@ -52,10 +52,7 @@ fn with_nothing_installed_the_embedded_engine_is_measured_and_what_is_missing_is
         skip(&format!("the whole system has a runtime: {text}"));
         return;
     }
-    assert!(
-        text.starts_with("would measure 2 cells, builtin-rgb and builtin-thermal on rten:fp32: about "),
-        "{text}"
-    );
+    assert!(text.starts_with("would measure 2 cells, builtin-rgb and builtin-thermal on rten:fp32: about "), "{text}");
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("tensorrt")).collect();
     assert_eq!(lines.len(), 1, "what is not here is one line and no row: {text}");
     let install = "openvino (run `prony runtime install openvino`); ort-cpu (run `prony runtime install onnxruntime`)";
@@ -126,7 +123,10 @@ fn without_backends_a_machine_with_tensorrt_measured_its_cpu_alone() {
         "{text}"
     );
     assert!(text.lines().next().unwrap().ends_with("plus building 2 TensorRT engines (minutes each)"), "{text}");
-    assert!(!text.contains("rten:fp32") && text.contains("ort-cuda (run `prony runtime install onnxruntime-gpu`)"), "{text}");
+    assert!(
+        !text.contains("rten:fp32") && text.contains("ort-cuda (run `prony runtime install onnxruntime-gpu`)"),
+        "{text}"
+    );
 
     // The stand-in doubles its input, which no model does: that is seen, and told by the exit code.
     let short = ["builtin-rgb", "--duration", "0.2", "--warmup", "0.05"];
@@ -159,14 +159,21 @@ fn what_tensorrt_does_not_take_is_skipped_and_left_to_the_embedded_engine() {
         return;
     }
     let ids: Vec<&str> = record.cells.iter().map(|cell| cell.id.as_str()).collect();
-    assert_eq!(ids, ["builtin-rgb:tensorrt:fp16", "builtin-rgb:tensorrt:fp32", "builtin-rgb:rten:fp32"], "{}", stderr(&output));
+    assert_eq!(
+        ids,
+        ["builtin-rgb:tensorrt:fp16", "builtin-rgb:tensorrt:fp32", "builtin-rgb:rten:fp32"],
+        "{}",
+        stderr(&output)
+    );
     for id in &ids[..2] {
         let cell = cell(&record, id);
         assert_eq!(cell.status, CellStatus::Skipped, "{:?}", cell.reason);
         assert!(cell.reason.as_ref().unwrap().contains("No importer registered"), "{:?}", cell.reason);
     }
     assert_eq!(cell(&record, "builtin-rgb:rten:fp32").status, CellStatus::Completed, "{}", stderr(&output));
-    assert!(stderr(&output).contains("no other backend that is here can run builtin-rgb: measuring builtin-rgb:rten:fp32"));
+    assert!(
+        stderr(&output).contains("no other backend that is here can run builtin-rgb: measuring builtin-rgb:rten:fp32")
+    );
     // Named, it has failed, and nothing takes over.
     let place = Place::new();
     let args = [&["builtin-rgb", "--backends", "tensorrt,rten"][..], &SHORT].concat();

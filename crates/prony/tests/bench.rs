@@ -90,7 +90,10 @@ fn bad_input_gets_one_line_exit_2_and_no_run_folder() {
         (&["--batch", "0"], "--batch"),
         (&["--threads", "0"], "--threads"),
         (&["--device", "1"], "--device 1 does not exist: rten has 1 device"),
-        (&["--device", "cpu"], "is not the index of a device, like 0 for the first GPU; for the CPU choose a CPU backend"),
+        (
+            &["--device", "cpu"],
+            "is not the index of a device, like 0 for the first GPU; for the CPU choose a CPU backend",
+        ),
         (&["builtin-rgb", "nosuch.onnx"], "nosuch.onnx"),
         (&["builtin-rbg", "builtin-thermal"], "no model `builtin-rbg`"),
         (&["--backends", "auto,rten"], "--backends auto must be given alone"),

@@ -175,9 +175,9 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
     list.maybe("samples", budget.samples.map(|n| format!("at most {}", figure::count(n))));
     list.maybe(
         "at least",
-        budget.at_least.map(|floor| {
-            format!("{} samples, for at most {}", figure::count(floor.samples), asked(floor.limit_s))
-        }),
+        budget
+            .at_least
+            .map(|floor| format!("{} samples, for at most {}", figure::count(floor.samples), asked(floor.limit_s))),
     );
     list.add("timeout", asked(budget.timeout_s));
     let reference = &plan.reference;

@@ -43,7 +43,14 @@ pub(crate) fn record() -> RunRecord {
         named: true,
         ..CellSpec::new(model, BackendName::Rten, Precision::Fp32)
     };
-    let budget = BudgetSpec { warmup_s: None, duration_s: Some(8.0), samples: None, limit_s: 60.0, at_least: None, timeout_s: 60.0 };
+    let budget = BudgetSpec {
+        warmup_s: None,
+        duration_s: Some(8.0),
+        samples: None,
+        limit_s: 60.0,
+        at_least: None,
+        timeout_s: 60.0,
+    };
     let word = String::from;
     RunRecord {
         schema: SCHEMA.into(),

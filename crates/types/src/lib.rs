@@ -37,9 +37,9 @@ pub use event::{EvaluationProblem, Event, EventKind, FailureKind, OutputCheck};
 pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{
-    ArenaGrowth, BackendName, BudgetSpec, CellSpec, GateName, GateSpec, HeadChoice, InputSpec, Making, ModelSource, SampleFloor,
-    ModelSpec, OriginSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec, SceneKind,
-    SourceSpec, UnknownName,
+    ArenaGrowth, BackendName, BudgetSpec, CellSpec, GateName, GateSpec, HeadChoice, InputSpec, Making, ModelSource,
+    ModelSpec, OriginSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName, RuntimeSpec,
+    SampleFloor, SceneKind, SourceSpec, UnknownName,
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,

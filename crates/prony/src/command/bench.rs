@@ -20,9 +20,9 @@ use self::summary::summary;
 use crate::args::BenchArgs;
 use crate::command::{terminal_width, with_sign_of_life};
 use crate::discover::{absent, choose};
+use crate::gate_options::refuse_strange_baseline;
 use crate::machine::machine;
 use crate::options::BenchOptions;
-use crate::gate_options::refuse_strange_baseline;
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
     Beginning, Ending, Files, Interrupt, Loudness, MachineLock, Redactor, Run, artifacts, check_data, engines_to_build,

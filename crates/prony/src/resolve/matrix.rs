@@ -85,7 +85,11 @@ impl Matrix<'_> {
         let (mut cells, problems): (Vec<CellSpec>, Vec<Option<Problem>>) = candidates.into_iter().unzip();
         let broken = cells.iter().zip(&problems).filter_map(|(cell, problem)| match problem {
             Some(Problem::Input(reason) | Problem::Batch(reason) | Problem::Device(reason)) => {
-                Some(if cell.model.sha256.is_empty() { reason.clone() } else { format!("{}: {reason}", cell.model.name) })
+                Some(if cell.model.sha256.is_empty() {
+                    reason.clone()
+                } else {
+                    format!("{}: {reason}", cell.model.name)
+                })
             }
             _ => None,
         });

@@ -59,8 +59,10 @@ fn the_embedded_engine_is_measured_only_where_nothing_else_is() {
     assert_eq!(ids(&resolved), ["rten:fp32"]);
     assert_eq!(
         resolved.plan.notes,
-        ["measured on the embedded engine (rten), because nothing else is here: tensorrt and ort-cuda (no NVIDIA GPU); \
-          openvino (install openvino); ort-cpu (install ort-cpu)"]
+        [
+            "measured on the embedded engine (rten), because nothing else is here: tensorrt and ort-cuda (no NVIDIA GPU); \
+          openvino (install openvino); ort-cpu (install ort-cpu)"
+        ]
     );
     let both = BenchOptions::default();
     assert_eq!(ids(&on(&[], 0, both).unwrap()), ["rten:fp32", "builtin-thermal:rten:fp32"]);
@@ -154,8 +156,7 @@ fn what_no_ready_backend_can_run_is_left_to_the_embedded_engine() {
         other => Err(format!("{other}: not here")),
     };
     let absent = |_| "not here".to_owned();
-    let machine =
-        Machine { runtime: &lean, absent: &absent, gpus: 1, cpus: 2, cache: None, mem_available_bytes: None };
+    let machine = Machine { runtime: &lean, absent: &absent, gpus: 1, cpus: 2, cache: None, mem_available_bytes: None };
     let resolved = resolve(rgb(), &machine).unwrap();
     assert_eq!(ids(&resolved), ["tensorrt:fp16", "tensorrt:fp32", "rten:fp32"]);
     assert!(resolved.fates.values().all(|fate| fate.status == CellStatus::Skipped) && resolved.fates.len() == 2);
@@ -166,10 +167,8 @@ fn what_no_ready_backend_can_run_is_left_to_the_embedded_engine() {
 
 #[test]
 fn a_library_that_someone_pointed_at_and_that_is_no_good_is_not_passed_over() {
-    let pointed = BenchOptions {
-        library: vec![Library { name: RuntimeName::Onnxruntime, path: "/nowhere.so".into() }],
-        ..rgb()
-    };
+    let pointed =
+        BenchOptions { library: vec![Library { name: RuntimeName::Onnxruntime, path: "/nowhere.so".into() }], ..rgb() };
     let resolved = on(&[BackendName::Openvino], 0, pointed).unwrap();
     assert_eq!(ids(&resolved), ["openvino:fp32", "ort-cpu:fp32"]);
     assert_eq!(resolved.fates["builtin-rgb:ort-cpu:fp32"].status, CellStatus::Failed);

@@ -31,9 +31,7 @@ impl Choice {
         };
         match tier {
             // As many samples as a p90 needs, so that a slow model has more than its median.
-            Tier::Quick => {
-                Choice { precisions: vec![Fp32], duration_s: Some(2.0), at_least: Some(P90_NEEDS), ..core }
-            }
+            Tier::Quick => Choice { precisions: vec![Fp32], duration_s: Some(2.0), at_least: Some(P90_NEEDS), ..core },
             Tier::Core => core,
             Tier::Full => Choice {
                 precisions: vec![Fp32, Tf32, Fp16, Bf16, Int8],

@@ -28,7 +28,8 @@ impl Run {
         for spec in &called {
             let mut fold = CellFold::new(spec, 1);
             fold.timed = self.record.plan.timed;
-            self.progress.say(&format!("  no other backend that is here can run {}: measuring {}", spec.model.name, spec.id));
+            self.progress
+                .say(&format!("  no other backend that is here can run {}: measuring {}", spec.model.name, spec.id));
             self.progress.add(&spec.id);
             self.cells.push(RunCell::new(spec, fold));
         }
