@@ -1,5 +1,4 @@
 //! The libraries that tests can use: named in the environment, or installed under `PRONY_HOME`.
-#![expect(clippy::disallowed_macros, reason = "tests")]
 
 use std::env;
 use std::fs;
