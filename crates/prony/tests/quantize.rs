@@ -140,6 +140,11 @@ fn two_images_are_not_called_128_frames() {
     let place = Place::new();
     let folder = photos(&place, "2");
     let few = "only 2 of the 128 requested calibration frames were available";
+    let args = ["quantize", "builtin-rgb", "--calib", &folder, "-o", "json.onnx", "--json", "--quiet"];
+    let output =
+        prony().current_dir(place.path("")).env("PRONY_HOME", place.path("other")).args(args).output().unwrap();
+    assert_eq!(stderr(&output), format!("warning: {few}\n"));
+    assert_eq!(json(&output)["report"]["frames"], 2);
     // The second time ranges come from the cache, and so does what is known about them.
     for (method, from_cache) in [("mse", false), ("minmax", true)] {
         let args = ["quantize", "builtin-rgb", "--calib", &folder, "--method", method, "-o", "q.onnx", "--force"];

@@ -96,7 +96,7 @@ impl Summary<'_> {
         let more = if made.names.len() > NAMES { ", ..." } else { "" };
         line("classes", format!("{}: {}{more}", made.names.len(), some.join(", ")));
         let (millions, billions) = (made.parameters as f64 / 1e6, made.flops as f64 / 1e9);
-        line("parameters", format!("{millions:.2} million, {billions:.1} GFLOPs an image"));
+        line("parameters", format!("{millions:.2} million, {billions:.2} GFLOPs per image"));
         line("took", format!("{:.2} s", self.seconds));
         made.notes.iter().for_each(|note| line("note", note.clone()));
         text

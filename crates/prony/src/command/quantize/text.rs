@@ -25,6 +25,10 @@ pub(super) struct Outcome<'a> {
 impl Outcome<'_> {
     pub(super) fn show(&self, json: bool) -> anyhow::Result<()> {
         let text = if json { serde_json::to_string_pretty(&self.json())? + "\n" } else { self.text() };
+        if json {
+            // In the text they are part of the result.
+            self.quantised.report.warnings().iter().for_each(|warning| say!("warning: {warning}"));
+        }
         print(text)?;
         Ok(())
     }
