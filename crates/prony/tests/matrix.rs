@@ -84,16 +84,19 @@ fn the_table_has_a_row_a_cell(place: &Place, record: &RunRecord) {
     assert_eq!(
         lines.next().unwrap(),
         "device,imgsz,backend,precision,mean_ms,p50_ms,p95_ms,fps_mean,speedup,temp_c_min,temp_c_avg,temp_c_max,\
-         verdict,model,map_50_95,map_50,map_50_95_ci95_lo,map_50_95_ci95_hi"
+         verdict,model,map_50_95,map_50,map_50_95_ci95_lo,map_50_95_ci95_hi,batch,throughput_fps,p99_ms,host_peak_mib,\
+         device_after_warmup_mib,precision_executed,cell,speedup_base,difference"
     );
     let rows: Vec<&str> = lines.collect();
     assert_eq!(rows.len(), record.cells.len());
     for (row, cell) in rows.iter().zip(&record.cells) {
-        let fields: Vec<&str> = row.rsplitn(18, ',').collect();
+        let fields: Vec<&str> = row.rsplitn(27, ',').collect();
         // From the end, for a device's name may have commas in it.
-        let [_, _, _, _, model, verdict, .., mean, precision, backend, size] = fields[..fields.len() - 1] else {
+        let [_, base, id, .., size] = fields[..fields.len() - 1] else { panic!("{row}") };
+        let [_, _, _, _, model, verdict, .., mean, precision, backend, _] = fields[9..fields.len() - 1] else {
             panic!("{row}")
         };
+        assert!(id == cell.id && (base.is_empty() || record.cells.iter().any(|cell| cell.id == base)), "{row}");
         assert_eq!((model, backend, precision, size), (&*cell.model.name, &*cell.backend.name, "fp32", "320"));
         let (word, measured) = match cell.verdict {
             Some(verdict) => (verdict.name(), true),
