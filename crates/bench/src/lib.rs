@@ -20,6 +20,7 @@ mod worker;
 
 pub use child::{CHILD_VERB, run_child};
 pub use clock::now_ns;
+pub use measure::WARMUP_LIMIT_S;
 pub use outputs::boxes_of;
 pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};

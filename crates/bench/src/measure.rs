@@ -10,7 +10,7 @@ use crate::tensors::{fill, fill_image, fill_plane, output_spec};
 use crate::{RingWriter, now_ns};
 
 /// A fixed warm-up ends when it is asked to; a free one at this many seconds even if nothing settled.
-const WARMUP_LIMIT_S: f64 = 10.0;
+pub const WARMUP_LIMIT_S: f64 = 10.0;
 /// Frames at the start of a round that bring caches and clocks back after the pause; they are not counted.
 const LEAD_IN_FRAMES: u32 = 3;
 /// A frame longer than this is its own lead-in.

@@ -117,7 +117,7 @@ pub(crate) fn resolve(options: BenchOptions, machine: &Machine<'_>) -> anyhow::R
     }
     let opening = opening(&options, choice.as_ref(), machine);
     let mut notes = Vec::new();
-    // A name that nothing has is a slip of the pen: nothing is measured before it is put right.
+    // A misspelt name is bad input, even beside good ones: nothing is measured.
     names.iter().try_for_each(|name| crate::model::exists(name))?;
     let mut read = |name: &str| {
         let Opened { spec, file, notes: said } = crate::model::open(name, &opening)?;

@@ -41,7 +41,7 @@ pub(crate) use self::lock::MachineLock;
 pub(crate) use self::progress::{Loudness, Progress, short_time};
 pub(crate) use self::redactor::Redactor;
 use self::reference::References;
-pub(crate) use self::schedule::estimate_s;
+pub(crate) use self::schedule::{estimate_s, longest_s};
 use self::sensors::Sensors;
 use self::worker::{Message, Worker, cause_of_death};
 pub(crate) use self::worker::{WORKER_VERB, loader_path};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use prony_bench::WARMUP_LIMIT_S;
 use prony_judge::stats;
 use prony_judge::stopping::{self, Decision, Progress};
 use prony_types::{AccuracyRecord, BudgetSpec, CellRecord, CellStatus, MethodRecord, Phase, Plan, Stage};
@@ -82,6 +83,13 @@ pub(crate) fn estimate_s(budget: &BudgetSpec) -> Option<f64> {
     Some(measure + throughput_seconds(budget) + budget.warmup_s.unwrap_or(1.0) + 1.0)
 }
 
+/// Seconds that a cell may take where the interval decides and does not get narrow; `None` where something else decides.
+pub(crate) fn longest_s(budget: &BudgetSpec) -> Option<f64> {
+    let by_interval = budget.duration_s.is_none() && budget.samples.is_none();
+    let warmup_s = budget.warmup_s.unwrap_or(WARMUP_LIMIT_S);
+    by_interval.then(|| budget.limit_s + throughput_seconds(budget) + warmup_s + 1.0)
+}
+
 /// Share done and the figure of the moment, for a bar. Cheap: a median of the last few hundred samples.
 pub(super) fn figure(budget: &BudgetSpec, cell: &RunCell) -> (f64, String) {
     const WINDOW: usize = 256;
@@ -144,7 +152,9 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
     let warmup = match budget.warmup_s {
         Some(seconds) => format!("{seconds} s, as asked"),
         None => {
-            "until the medians of three consecutive windows agree within 5 % and no longer fall; 10 s at most".into()
+            format!(
+                "until the medians of three consecutive windows agree within 5 % and no longer fall; {WARMUP_LIMIT_S} s at most"
+            )
         }
     };
     let stopping = match (budget.duration_s, budget.samples) {

@@ -3,7 +3,7 @@
 use prony_types::{CellSpec, Making, Plan};
 
 use crate::resolve::listed;
-use crate::run::{estimate_s, short_time};
+use crate::run::{estimate_s, longest_s, short_time};
 
 /// More cells than this are counted, not named.
 const NAMED: usize = 8;
@@ -20,7 +20,11 @@ pub(super) fn summary(plan: &Plan, to_run: &[&CellSpec], engines: usize) -> Stri
     let time = match (plan.timed, estimate_s(&plan.budget), plan.budget.at_least) {
         (false, ..) => ": every image once, not timed".to_owned(),
         (true, None, _) => ": as long as the samples take".to_owned(),
-        (true, Some(s), None) => format!(": about {}", short_time(s * count as f64)),
+        (true, Some(s), None) => {
+            let longest = longest_s(&plan.budget).map(|s| short_time(s * count as f64));
+            let longest = longest.map_or_else(String::new, |time| format!(" (up to {time} on a restless machine)"));
+            format!(": about {}{longest}", short_time(s * count as f64))
+        }
         (true, Some(s), Some(floor)) => {
             let least = short_time(s * count as f64);
             format!(": at least {least}, until each has {} samples", floor.samples)
