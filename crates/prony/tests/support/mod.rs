@@ -35,11 +35,12 @@ impl Place {
     /// `prony bench …` with its runs here, on the embedded engine unless the arguments decide otherwise: what else is
     /// installed must not change what a test looks at.
     pub(crate) fn bench(&self, args: &[&str]) -> Command {
-        let decides = ["--backends", "--tier", "--plan", "--resume"];
-        let engine = |arg: &&&str| [".engine", ".plan"].iter().any(|ending| arg.ends_with(ending));
-        let decided = args.iter().any(|arg| decides.contains(arg)) || args.iter().find(engine).is_some();
+        let decides = |arg: &&str| {
+            ["--backends", "--tier", "--plan", "--resume"].contains(arg)
+                || [".engine", ".plan", ".trt"].iter().any(|ending| arg.ends_with(ending))
+        };
         let mut command = self.auto(args);
-        if !decided {
+        if !args.iter().any(decides) {
             command.args(["--backends", "rten"]);
         }
         command
