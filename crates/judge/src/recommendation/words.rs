@@ -39,18 +39,18 @@ fn next(record: &RunRecord, best: &CellRecord, choice: &Choice<'_>, comparisons:
     let comparison = comparisons.iter().find(|c| c.cell == *id && c.against == best.id);
     let figures = |c: &Comparison| -> Option<String> {
         let ([lo, hi], ratio) = (c.ci95?, c.ratio?);
-        Some(format!("{ratio:.2} times its latency, 95 % CI {lo:.2} to {hi:.2}"))
+        Some(format!("takes {ratio:.2} times as long, 95 % CI {lo:.2} to {hi:.2}"))
     };
     match comparison.map(|c| (c.difference, figures(c), c)) {
         Some((Difference::Slower, Some(figures), _)) => {
-            format!(", which is faster than the next, {id} ({figures})")
+            format!(", which is faster than the next: {id} {figures}")
         }
         Some((Difference::Same, Some(figures), _)) => {
-            format!("; {id} is the same within noise ({figures}), so either will do")
+            format!("; {id} {figures}: the same within noise, so either will do")
         }
         Some((Difference::NotComparable, _, c)) => format!("; {id} cannot be compared with it ({})", c.reason),
-        Some((_, Some(figures), _)) => format!("; whether {id} is faster cannot be told ({figures}): measure longer"),
-        _ => format!("; whether {id} is faster cannot be told: too few samples"),
+        Some((_, Some(figures), _)) => format!("; {id} {figures}: too wide to tell which is faster, so measure longer"),
+        _ => format!("; too few samples to tell whether {id} is faster"),
     }
 }
 
