@@ -78,8 +78,8 @@ fn ending(rows: &[RowComparison], gates: &[Gate]) -> ExitCode {
     match () {
         () if gates.iter().any(Gate::is_broken) => ExitCode::Gate,
         () if rows.iter().any(|row| row.outcome == RowOutcome::Refused) => ExitCode::Usage,
-        () if !rows.iter().any(has_figures) => ExitCode::Usage,
         () if gates.iter().any(|gate| gate.inconclusive) => ExitCode::Inconclusive,
+        () if !rows.iter().any(has_figures) => ExitCode::Usage,
         () => ExitCode::Ok,
     }
 }
