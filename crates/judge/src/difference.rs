@@ -210,6 +210,11 @@ pub(crate) fn models(cells: &[CellRecord]) -> Vec<Vec<&CellRecord>> {
     models
 }
 
+/// By hash and by name: files that cannot be read all have the same hash, which is none.
+pub(crate) fn same_model(a: &CellRecord, b: &CellRecord) -> bool {
+    (&a.model.sha256, &a.model.name) == (&b.model.sha256, &b.model.name)
+}
+
 /// Median time a frame.
 pub(crate) fn frame_ms(cell: &CellRecord) -> Option<f64> {
     cell.latency_ms.get(&Stage::Total).map(|stats| stats.p50 / f64::from(cell.batch.max(1)))

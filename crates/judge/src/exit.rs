@@ -2,6 +2,8 @@
 
 use prony_types::{CellRecord, CellSpec, CellStatus, ExitCode, Gate, Plan, Precision, Verdict};
 
+use crate::difference::same_model;
+
 /// The exit code of a run whose cells were tried: interrupted, then a failed cell, then a broken gate, then a gate that could
 /// not be decided. "Nothing ran" is for the caller to say, before any cell exists.
 ///
@@ -21,8 +23,7 @@ pub fn exit_code(cells: &[CellRecord], plan: &Plan, gates: &[Gate], interrupted:
 /// Whether there is a model of which every cell was skipped: it was asked for, and nothing is known about it.
 fn any_model_skipped(cells: &[CellRecord]) -> bool {
     let skipped = |cell: &CellRecord| cell.status == CellStatus::Skipped;
-    let same = |a: &CellRecord, b: &CellRecord| a.model.name == b.model.name && a.model.sha256 == b.model.sha256;
-    cells.iter().any(|cell| cells.iter().filter(|other| same(cell, other)).all(skipped))
+    cells.iter().any(|cell| cells.iter().filter(|other| same_model(cell, other)).all(skipped))
 }
 
 /// Whether a model has cells in a precision, and none of them completed.

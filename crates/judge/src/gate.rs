@@ -8,7 +8,7 @@ use prony_types::{
 
 use crate::across::{latency, memory, same_cell};
 use crate::comparable::{Row, differing, differing_in_score, in_words};
-use crate::difference::is_wrong;
+use crate::difference::{is_wrong, same_model};
 use crate::stats::P99_NEEDS;
 
 /// An earlier run that relative limits are held against.
@@ -188,10 +188,6 @@ fn is_measure(record: &RunRecord, cell: &CellRecord) -> bool {
     let others = || record.cells.iter().filter(|other| other.id != cell.id && other.status != CellStatus::Skipped);
     let fp32 = fp32_row(Row { run: record, cell });
     fp32.is_ok_and(|fp32| fp32.id == cell.id) && others().any(|other| same_model(other, cell))
-}
-
-fn same_model(a: &CellRecord, b: &CellRecord) -> bool {
-    a.model.sha256 == b.model.sha256 && a.model.name == b.model.name
 }
 
 /// The model's row in fp32: on the reference's backend where that completed, else the first that did. Rows whose outputs

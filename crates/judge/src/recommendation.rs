@@ -12,7 +12,7 @@ mod words;
 use prony_types::{CellRecord, Comparison, Difference, Recommendation, RunRecord, Verdict};
 
 use self::eligible::{Objection, objection};
-use crate::difference::{frame_ms, is_another_tools, models, pair};
+use crate::difference::{frame_ms, is_another_tools, models, pair, same_model};
 
 /// Steady samples of `total` of a cell by round, see [`crate::by_round`].
 pub type Rounds<'a> = &'a dyn Fn(&str) -> Vec<Vec<u64>>;
@@ -110,11 +110,6 @@ fn first_cells(cells: &[CellRecord]) -> Vec<&CellRecord> {
         }
     }
     first
-}
-
-/// By hash and by name: files that cannot be read all have the same hash, which is none.
-fn same_model(a: &CellRecord, b: &CellRecord) -> bool {
-    (&a.model.sha256, &a.model.name) == (&b.model.sha256, &b.model.name)
 }
 
 #[cfg(test)]
