@@ -237,7 +237,7 @@ fn outputs_that_drift_are_wrong_output() {
 
 #[test]
 fn a_cell_that_slows_down_is_not_valid() {
-    let record = with_fault(r#""slow-down""#, &["--duration", "6", "--warmup", "0.1"], 0);
+    let record = with_fault(r#""slow-down""#, &["--duration", "12", "--warmup", "0.1"], 0);
     let cell = cell(&record, THERMAL);
     assert_eq!(cell.verdict, Some(Verdict::Unstable), "{:?}", cell.verdict_reasons);
 }
