@@ -73,6 +73,10 @@ impl<'a> Choice<'a> {
         let own: Vec<&CellRecord> = candidates.into_iter().filter(|cell| Some(cell.batch) == smallest).collect();
         Choice { best: fastest(&own, rounds), ranked, rejected }
     }
+
+    fn is_rejected(&self, cell: &CellRecord) -> bool {
+        self.rejected.iter().any(|(other, _)| other.id == cell.id)
+    }
 }
 
 /// The fastest of some cells, which come by their medians: one that no other is conclusively faster than. Among those

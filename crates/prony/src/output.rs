@@ -68,7 +68,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(print(serde_json::to_string_pretty(value)? + "\n")?)
 }
 
-/// Writes a result to stdout. A closed pipe is no error: whoever reads has seen enough.
+/// Writes a result to stdout. A closed pipe is no error: the reader has seen enough.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), StdoutError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_ref()).and_then(|()| out.flush()) {

@@ -32,9 +32,8 @@ pub(super) fn recommendation(record: &RunRecord, choice: &Choice<'_>, comparison
 
 /// How it compares with the next cell that could be shipped.
 fn next(record: &RunRecord, best: &CellRecord, choice: &Choice<'_>, comparisons: &[Comparison]) -> String {
-    let rejected = |cell: &CellRecord| choice.rejected.iter().any(|(other, _)| other.id == cell.id);
     let mut others = choice.ranked.iter().filter(|cell| cell.id != best.id && cell.batch == best.batch);
-    let Some(next) = others.find(|cell| !rejected(cell)) else { return alone(record, choice) };
+    let Some(next) = others.find(|cell| !choice.is_rejected(cell)) else { return alone(record, choice) };
     let id = &next.id;
     let comparison = comparisons.iter().find(|c| c.cell == *id && c.against == best.id);
     let figures = |c: &Comparison| -> Option<String> {
@@ -134,22 +133,16 @@ fn rejected(best: &CellRecord, choice: &Choice<'_>) -> Option<String> {
 
 /// What a larger batch would give, where one was measured.
 fn larger_batch(best: &CellRecord, choice: &Choice<'_>) -> Option<String> {
-    let rejected = |cell: &CellRecord| choice.rejected.iter().any(|(other, _)| other.id == cell.id);
     let fps = |cell: &CellRecord| cell.throughput_fps.unwrap_or(0.0);
-    let larger = choice.ranked.iter().filter(|cell| cell.batch > best.batch && !rejected(cell));
+    let larger = choice.ranked.iter().filter(|cell| cell.batch > best.batch && !choice.is_rejected(cell));
     let most = larger.max_by(|a, b| fps(a).total_cmp(&fps(b)))?;
     (fps(most) > fps(best)).then(|| format!("for throughput, {} reaches {:.0} frames per second", most.id, fps(most)))
 }
 
 /// What is said of a model of which nothing can be shipped.
 fn none_to_ship(name: &str, choice: &Choice<'_>) -> String {
-    match choice.rejected.as_slice() {
-        [(cell, objection)] => format!("Ship nothing of {name} yet: {} {}.", cell.id, clause(objection)),
-        all => {
-            let each = all.iter().map(|(cell, objection)| format!("{} {}", cell.id, clause(objection)));
-            format!("Ship nothing of {name} yet: {}.", each.collect::<Vec<_>>().join("; "))
-        }
-    }
+    let each = choice.rejected.iter().map(|(cell, objection)| format!("{} {}", cell.id, clause(objection)));
+    format!("Ship nothing of {name} yet: {}.", each.collect::<Vec<_>>().join("; "))
 }
 
 /// An objection as what a cell does.

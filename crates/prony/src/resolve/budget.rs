@@ -27,7 +27,7 @@ pub(super) fn budget(options: &BenchOptions, tier: Option<&Choice>, gates: &Gate
             GateName::P99MaxMs
         );
     }
-    // A tier's length, and what a gate needs, are for whoever gave no length.
+    // A tier's length, and what a gate needs, apply only where no length was given.
     let free = duration_s.is_none() && samples.is_none();
     let tier = tier.filter(|_| free);
     let needed = [tier.and_then(|tier| tier.at_least), (p99 && free).then_some(P99_NEEDS)];

@@ -9,7 +9,7 @@ use super::{Machine, once_each};
 use crate::options::BenchOptions;
 
 /// What `auto` measures where it is ready, in the order of the report. The rest measure the same libraries by another way and
-/// are for whoever names them.
+/// are measured only when named.
 const AUTO: [BackendName; 4] =
     [BackendName::Tensorrt, BackendName::OrtCuda, BackendName::Openvino, BackendName::OrtCpu];
 

@@ -85,7 +85,8 @@ impl Scores {
         })
     }
 
-    /// Every scored cell against the reference row: that of `--reference` where it was scored too, else its own model's. Cells of an earlier sitting are scored again from their files.
+    /// Every scored cell against the reference row: that of `--reference` where it was scored too, else its own model's.
+    /// Cells of an earlier sitting are scored again from their files.
     pub(super) fn compare(
         &mut self,
         plan: &Plan,
