@@ -2,19 +2,18 @@
 //! anew and in a batch of another size.
 
 use prony_backend::{Buffer, ModelFile, Session, SessionSpec, backend};
-use prony_judge::agreement;
-use prony_types::{BackendName, CellSpec, ConsistencyCheck, Dim, HeadChoice};
+use prony_judge::agreement::{self, Bounds};
+use prony_types::{BackendName, CellSpec, ConsistencyCheck, Precision, Sensitivity};
 use prony_vision::Head;
 
 use crate::measure::{Cell, MeasureError};
-use crate::outputs::{head_of, split};
-use crate::reference::Outputs;
+use crate::outputs::head_of;
+use crate::parts::{Parts, is_final};
+use crate::worker::takes_any_batch;
 
-/// Values are the same when they lie as near as the order of sums explains.
-const LEAST_COSINE: f64 = 0.9999;
 /// The name of each check.
 const TWICE: &str = "the same frame twice";
-const ROWS: &str = "identical rows in a batch";
+const ALONE: &str = "each frame of a batch alone";
 const FRESH: &str = "a fresh session";
 const SIZES: &str = "batches of 1 and more";
 
@@ -23,18 +22,36 @@ pub(crate) struct Witness {
     head: Option<Head>,
     inputs: Vec<Buffer>,
     /// By item of the batch.
-    items: Vec<Outputs>,
+    items: Vec<Parts>,
+    /// Values are the same when they lie as near as the order of sums explains.
+    least: Least,
+}
+
+/// The lowest cosine of boxes, scores and the rest: that of two libraries in fp32, or what several times the model's own
+/// rounding leaves.
+#[derive(Clone, Copy, Debug)]
+struct Least([f64; 3]);
+
+impl Least {
+    fn of(sensitivity: Option<Sensitivity>) -> Least {
+        let moved = sensitivity.map_or([None; 3], |moved| [moved.boxes, moved.scores, moved.rest]);
+        Least(moved.map(|moved| Bounds::of(Precision::Fp32).with_rounding(moved).cosine))
+    }
 }
 
 impl Witness {
     /// Runs the first frame once more.
-    pub(crate) fn of(cell: &mut Cell) -> Result<Witness, MeasureError> {
+    pub(crate) fn of(cell: &mut Cell, sensitivity: Option<Sensitivity>) -> Result<Witness, MeasureError> {
         cell.replay(0)?;
         let head = head_of(cell).cloned();
         let count = cell.session.inputs().len();
         let inputs = (0..count).map(|index| Buffer::copy_of(&cell.session.input(0, index))).collect();
         let items = items(&*cell.session, head.as_ref(), cell.batch);
-        Ok(Witness { head, inputs, items })
+        Ok(Witness { head, inputs, items, least: Least::of(sensitivity) })
+    }
+
+    fn compared(&self, name: &str, before: &[Parts], after: &[Parts]) -> ConsistencyCheck {
+        compared(name, self.head.as_ref(), self.least, before, after)
     }
 
     /// Puts its input into a session of the same shape.
@@ -46,17 +63,22 @@ impl Witness {
 }
 
 /// What can be asked of the session that was timed.
-pub(crate) fn within(cell: &mut Cell) -> Result<(Witness, Vec<ConsistencyCheck>), MeasureError> {
-    let witness = Witness::of(cell)?;
+pub(crate) fn within(
+    cell: &mut Cell,
+    sensitivity: Option<Sensitivity>,
+) -> Result<(Witness, Vec<ConsistencyCheck>), MeasureError> {
+    let witness = Witness::of(cell, sensitivity)?;
     cell.run_filled()?;
     let again = items(&*cell.session, witness.head.as_ref(), cell.batch);
-    let mut checks = vec![compared(TWICE, witness.head.as_ref(), &witness.items, &again)];
+    let mut checks = vec![witness.compared(TWICE, &witness.items, &again)];
     if cell.batch > 1 && witness.head.is_some() {
-        cell.repeat_first_item();
-        cell.run_filled()?;
-        let rows = items(&*cell.session, witness.head.as_ref(), cell.batch);
-        let first = vec![rows[0].clone(); rows.len()];
-        checks.push(compared(ROWS, witness.head.as_ref(), &first, &rows));
+        let mut alone = Vec::with_capacity(cell.batch);
+        for frame in 0..cell.batch {
+            cell.replay_alone(frame)?;
+            // Any item would do, and each is asked for once.
+            alone.push(Parts::of(&*cell.session, witness.head.as_ref(), cell.batch - 1 - frame, cell.batch));
+        }
+        checks.push(witness.compared(ALONE, &witness.items, &alone));
     }
     Ok((witness, checks))
 }
@@ -73,9 +95,8 @@ pub(crate) fn across(
         return vec![ConsistencyCheck { name: FRESH.into(), holds: None, detail }];
     }
     let mut checks = vec![in_session(FRESH, witness, spec, cell, cell.batch)];
-    let free = model.info.inputs.iter().all(|input| matches!(input.dims.first(), Some(Dim::Named(_))));
     // An engine has the shapes that it was built for.
-    if free && spec.artifact.is_none() && !model.info.inputs.is_empty() && witness.head.is_some() {
+    if takes_any_batch(model) && spec.artifact.is_none() && witness.head.is_some() {
         let other = if cell.batch == 1 { 2 } else { 1 };
         checks.push(in_session(SIZES, witness, spec, cell, other));
     }
@@ -83,7 +104,7 @@ pub(crate) fn across(
 }
 
 fn in_session(name: &str, witness: &Witness, spec: &SessionSpec<'_>, cell: &CellSpec, batch: u32) -> ConsistencyCheck {
-    let asked = || -> Result<Vec<Outputs>, String> {
+    let asked = || -> Result<Vec<Parts>, String> {
         let spec = SessionSpec { batch, ..spec.clone() };
         let mut session = backend(cell.backend).open(&spec).map_err(|e| e.to_string())?;
         let from = cell.batch as usize;
@@ -99,10 +120,10 @@ fn in_session(name: &str, witness: &Witness, spec: &SessionSpec<'_>, cell: &Cell
         Ok(items(&*session, witness.head.as_ref(), batch as usize))
     };
     match asked() {
-        Ok(found) if batch == cell.batch => compared(name, witness.head.as_ref(), &witness.items, &found),
+        Ok(found) if batch == cell.batch => witness.compared(name, &witness.items, &found),
         Ok(found) => {
             let first = vec![witness.items[0].clone(); found.len()];
-            let check = compared(name, witness.head.as_ref(), &first, &found);
+            let check = witness.compared(name, &first, &found);
             ConsistencyCheck { detail: format!("{} against {batch}: {}", cell.batch, check.detail), ..check }
         }
         Err(reason) => ConsistencyCheck { name: name.into(), holds: None, detail: reason },
@@ -118,70 +139,74 @@ fn first_item(values: &Buffer, from: usize, to: usize) -> Option<Buffer> {
     }
 }
 
-/// Values of every item of a batch, boxes and scores apart.
-fn items(session: &dyn Session, head: Option<&Head>, batch: usize) -> Vec<Outputs> {
-    let of = |item: usize| {
-        split(session, head, |length| {
-            let share = length / batch.max(1);
-            if length.is_multiple_of(batch.max(1)) { item * share..(item + 1) * share } else { 0..length }
-        })
-    };
-    (0..batch).map(of).collect()
+/// Values of every item of a batch.
+fn items(session: &dyn Session, head: Option<&Head>, batch: usize) -> Vec<Parts> {
+    (0..batch).map(|item| Parts::of(session, head, item, batch)).collect()
 }
 
 /// The check in words; the item that is furthest off decides.
-fn compared(name: &str, head: Option<&Head>, before: &[Outputs], after: &[Outputs]) -> ConsistencyCheck {
+fn compared(
+    name: &str,
+    head: Option<&Head>,
+    Least(least): Least,
+    before: &[Parts],
+    after: &[Parts],
+) -> ConsistencyCheck {
     // Final boxes come in the order of their scores: two that nearly tie may trade places.
-    let ordered = matches!(head.map(Head::choice), Some(HeadChoice::EndToEnd | HeadChoice::EfficientNms));
     let sorted = |values: &[f32]| {
         let mut values = values.to_vec();
-        if ordered {
+        if is_final(head) {
             values.sort_by(f32::total_cmp);
         }
         values
     };
-    let (mut cosine, mut max_abs) = (1.0f64, 0.0f64);
+    let (mut cosine, mut max_abs, mut holds) = (1.0f64, 0.0f64, before.len() == after.len());
     for (a, b) in before.iter().zip(after) {
-        for (a, b) in [(&a.boxes, &b.boxes), (&a.scores, &b.scores)] {
+        let parts = [(&a.boxes, &b.boxes), (&a.scores, &b.scores), (&a.rest, &b.rest)];
+        for ((a, b), least) in parts.into_iter().zip(least) {
             let tensor = agreement::tensors(&sorted(a), &sorted(b));
+            holds &= tensor.cosine > least;
             cosine = cosine.min(tensor.cosine);
             max_abs = max_abs.max(tensor.max_abs);
         }
     }
-    let holds = cosine > LEAST_COSINE && before.len() == after.len();
     let detail = match max_abs {
         0.0 => "equal to the bit".to_owned(),
         agreement::WORST => "not of one shape, or not finite".to_owned(),
         _ => format!("cosine {cosine:.6}, at most {max_abs:.2e} apart"),
     };
-    ConsistencyCheck { name: name.into(), holds: Some(holds), detail }
+    ConsistencyCheck { name: name.into(), holds: Some(holds && max_abs != agreement::WORST), detail }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn outputs(boxes: &[f32], scores: &[f32]) -> Outputs {
-        Outputs { boxes: boxes.to_vec(), scores: scores.to_vec(), detections: Vec::new() }
+    fn outputs(boxes: &[f32], scores: &[f32]) -> Parts {
+        Parts { boxes: boxes.to_vec(), scores: scores.to_vec(), rest: Vec::new() }
+    }
+
+    fn compared(head: Option<&Head>, before: &[Parts], after: &[Parts]) -> ConsistencyCheck {
+        super::compared(TWICE, head, Least::of(None), before, after)
     }
 
     #[test]
     fn scores_that_went_missing_are_seen_beside_large_boxes() {
         let whole = [outputs(&[300.0, 200.0], &[0.5, 0.25])];
-        let check = compared(TWICE, None, &whole, &whole);
+        let check = compared(None, &whole, &whole);
         assert_eq!((check.holds, check.detail.as_str()), (Some(true), "equal to the bit"));
-        let check = compared(TWICE, None, &whole, &[outputs(&[300.0, 200.0], &[0.0, 0.0])]);
+        let check = compared(None, &whole, &[outputs(&[300.0, 200.0], &[0.0, 0.0])]);
         assert_eq!(check.holds, Some(false), "{check:?}");
-        let check = compared(TWICE, None, &whole, &[outputs(&[300.0, 200.0], &[0.5, f32::NAN])]);
+        let check = compared(None, &whole, &[outputs(&[300.0, 200.0], &[0.5, f32::NAN])]);
         assert_eq!((check.holds, check.detail.as_str()), (Some(false), "not of one shape, or not finite"));
-        assert_eq!(compared(TWICE, None, &whole, &[]).holds, Some(false), "an item is missing");
+        assert_eq!(compared(None, &whole, &[]).holds, Some(false), "an item is missing");
     }
 
     #[test]
     fn final_boxes_may_trade_places() {
         let head = Head::EndToEnd { output: 0, shape: [1, 2, 6] };
         let (one, two) = ([outputs(&[1.0, 9.0], &[0.5, 0.4])], [outputs(&[9.0, 1.0], &[0.4, 0.5])]);
-        assert_eq!(compared(TWICE, Some(&head), &one, &two).holds, Some(true));
-        assert_eq!(compared(TWICE, None, &one, &two).holds, Some(false));
+        assert_eq!(compared(Some(&head), &one, &two).holds, Some(true));
+        assert_eq!(compared(None, &one, &two).holds, Some(false));
     }
 }

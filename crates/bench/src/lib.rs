@@ -4,6 +4,7 @@
 //! stdin, writes events to the pipe that was its stdout, and puts samples into a shared ring. It knows no store, no
 //! report and no terminal.
 
+pub mod agreement;
 mod channel;
 mod child;
 mod clock;
@@ -12,6 +13,7 @@ mod evaluate;
 mod frames;
 mod measure;
 mod outputs;
+pub mod parts;
 mod reference;
 mod ring;
 pub mod tensors;
@@ -21,7 +23,6 @@ mod worker;
 pub use child::{CHILD_VERB, run_child};
 pub use clock::now_ns;
 pub use measure::WARMUP_LIMIT_S;
-pub use outputs::boxes_of;
 pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};
 pub use worker::run_worker;

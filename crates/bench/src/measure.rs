@@ -1,10 +1,12 @@
 //! One cell under the clock: the way of a frame, and the loops around it.
 
+use half::{bf16, f16};
 use prony_backend::{BackendError, Session, SlotInput, Timing};
 use prony_judge::steady::SteadyDetector;
 use prony_types::{Detection, Phase, PostSpec, Sample, TensorSpec, TensorView};
 use prony_vision::{Decoder, HeadError, Letterbox, Preprocessor};
 
+use crate::agreement::Outputs;
 use crate::frames::{Feed, Items};
 use crate::tensors::{fill, fill_image, fill_plane, output_spec};
 use crate::{RingWriter, now_ns};
@@ -71,6 +73,8 @@ pub(crate) struct Cell {
     pub(crate) non_finite_calls: u64,
     next: usize,
     last_total_ns: u64,
+    /// Whether somebody else wrote to the inputs of slot 0, so that their bars cannot stay.
+    soiled: bool,
 }
 
 impl Cell {
@@ -81,13 +85,29 @@ impl Cell {
         batch: usize,
         ring: RingWriter,
     ) -> Cell {
-        Cell { session, pipeline, feed, batch, ring, checked_calls: 0, non_finite_calls: 0, next: 0, last_total_ns: 0 }
+        Cell {
+            session,
+            pipeline,
+            feed,
+            batch,
+            ring,
+            checked_calls: 0,
+            non_finite_calls: 0,
+            next: 0,
+            last_total_ns: 0,
+            soiled: false,
+        }
     }
 
     /// Fills the input of a slot with the next frames; returns the number of the first.
     fn load(&mut self, slot: usize) -> usize {
         let first = self.next;
         let count = self.feed.len();
+        if std::mem::take(&mut self.soiled)
+            && let Pipeline::Detector(detector) = &mut self.pipeline
+        {
+            detector.letterboxes[0].fill(None);
+        }
         for item in 0..self.batch {
             let frame = (first + item) % count;
             match (&self.feed.items, &mut self.pipeline) {
@@ -255,6 +275,30 @@ impl Cell {
         self.run_filled()
     }
 
+    /// Runs one particular frame in every item of the batch, so that no other frame can have a part in it.
+    pub(crate) fn replay_alone(&mut self, frame: usize) -> Result<(), MeasureError> {
+        self.fill_alone(frame);
+        self.run_filled()
+    }
+
+    /// The same with every value of the inputs moved by the share `epsilon` of itself, up or down.
+    pub(crate) fn replay_perturbed(&mut self, frame: usize, epsilon: f64) -> Result<(), MeasureError> {
+        self.fill_alone(frame);
+        for index in 0..self.session.inputs().len() {
+            perturb(self.session.input(0, index), epsilon, frame as u64);
+        }
+        self.soiled = true;
+        self.run_filled()
+    }
+
+    fn fill_alone(&mut self, frame: usize) {
+        self.next = frame % self.feed.len();
+        self.load(0);
+        if self.batch > 1 {
+            self.repeat_first_item();
+        }
+    }
+
     /// Writes a frame that was made ready elsewhere into an item of the batch in slot 0.
     pub(crate) fn fill(&mut self, item: usize, plane: &[f32], letterbox: Letterbox) {
         let Pipeline::Detector(detector) = &mut self.pipeline else { return };
@@ -303,9 +347,44 @@ impl Cell {
         })
     }
 
+    /// An item of what the last call left in slot 0; a model that is not a detector has one item.
+    pub(crate) fn taken(&mut self, item: usize) -> Result<Outputs, MeasureError> {
+        let Pipeline::Detector(detector) = &mut self.pipeline else {
+            return Ok(Outputs::of(&*self.session, None, [0, 1])?);
+        };
+        let letterbox = detector.letterboxes[0][item];
+        Ok(Outputs::of(&*self.session, detector.decoder.as_mut().zip(letterbox.as_ref()), [item, self.batch])?)
+    }
+
+    /// Everything that the last call left in slot 0.
+    pub(crate) fn all_taken(&mut self) -> Result<Vec<Outputs>, MeasureError> {
+        let items = if matches!(self.pipeline, Pipeline::Detector(_)) { self.batch } else { 1 };
+        (0..items).map(|item| self.taken(item)).collect()
+    }
+
     /// The outputs of the last call as they really are.
     pub(crate) fn output_specs(&self) -> Vec<TensorSpec> {
         (0..self.session.output_count()).map(|i| output_spec(&self.session.output(0, i))).collect()
+    }
+}
+
+/// Moves every float by the share `epsilon` of itself, up or down by a coin that is the same in every run.
+fn perturb(input: SlotInput<'_>, epsilon: f64, seed: u64) {
+    let mut state = seed;
+    let mut moved = |value: f64| {
+        // One step of SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        if (mixed ^ (mixed >> 31)) & 1 == 0 { value * (1.0 + epsilon) } else { value * (1.0 - epsilon) }
+    };
+    match input {
+        SlotInput::F32(data) => data.iter_mut().for_each(|x| *x = moved((*x).into()) as f32),
+        SlotInput::F64(data) => data.iter_mut().for_each(|x| *x = moved(*x)),
+        SlotInput::F16(data) => data.iter_mut().for_each(|x| *x = f16::from_f64(moved(x.to_f64()))),
+        SlotInput::Bf16(data) => data.iter_mut().for_each(|x| *x = bf16::from_f64(moved(x.to_f64()))),
+        // Whole numbers are not rounded.
+        SlotInput::I8(_) | SlotInput::U8(_) | SlotInput::I32(_) | SlotInput::I64(_) => {}
     }
 }
 

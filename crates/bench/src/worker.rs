@@ -8,7 +8,7 @@ use prony_backend::{BackendError, FaultySession, ModelFile, Session, SessionSpec
 use prony_forge::{ForgeError, Prepared};
 use prony_source::scenes::kind_for;
 use prony_types::{
-    Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, DiscoverJob, EventKind,
+    Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, Dim, DiscoverJob, EventKind,
     FailureKind, HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, ReferenceJob,
     SceneKind, TensorSpec, WORKER_PROTOCOL,
 };
@@ -191,18 +191,27 @@ fn prepare(
 
 /// Outputs that cells are held against, into their file.
 fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
-    let ReferenceJob { protocol, cell, input, scenes, post, file, ring_fd } = job;
+    let ReferenceJob { protocol, mut cell, input, scenes, post, epsilon, file, ring_fd } = job;
     let folder = file.parent().map(Path::to_owned).unwrap_or_default();
     // Not more than the cells have, so that all of them wrap around at the same frame.
-    let count = (reference::CALLS as u32 * cell.batch).min(input.frames.max(1));
+    let count = reference::frames_for(cell.batch).min(input.frames.max(1));
+    if cell.batch > 1 && cell.head != HeadChoice::None && takes_any_batch(&open_as_planned(&cell.model)?) {
+        cell.batch = 1;
+    }
     let job = MeasureJob { protocol, cell, slot: 0, input, post, warmup_s: None, folder, ring_fd, fault: None };
     let mut loaded = prepare(channel, &job, || None, Some(scenes), count)?;
     let record = loaded.cell.session.record();
     let by = format!("{} on {} {}", loaded.cell.session.executed(), record.name, record.version.unwrap_or_default());
-    let outputs = outputs::reference(&mut loaded.cell, by.trim_end().to_owned())?;
-    outputs.write(&file).map_err(|e| Failure::new(FailureKind::Internal, e))?;
-    channel.emit(EventKind::Referenced { by: outputs.by, calls: outputs.calls.len() as u32 })?;
+    let reference = reference::compute(&mut loaded.cell, by.trim_end().to_owned(), count as usize, epsilon)?;
+    reference.write(&file).map_err(|e| Failure::new(FailureKind::Internal, e))?;
+    channel.emit(EventKind::Referenced { by: reference.by, frames: reference.frames.len() as u32 })?;
     Ok(())
+}
+
+/// Whether the file leaves open how many frames a call has.
+pub(crate) fn takes_any_batch(model: &ModelFile) -> bool {
+    let inputs = &model.info.inputs;
+    !inputs.is_empty() && inputs.iter().all(|input| matches!(input.dims.first(), Some(Dim::Named(_))))
 }
 
 fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u64>) -> Result<(), Failure> {
@@ -214,7 +223,7 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
     let cell = &mut loaded.cell;
     cell.replay(0)?;
     let mut device = cell.session.device_use();
-    let first = outputs::taken(cell)?;
+    let first = cell.all_taken()?;
     channel.emit(EventKind::Frames {
         count: cell.feed.len() as u32,
         size: cell.feed.size(),
@@ -260,9 +269,9 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
                 // Before the check and the evaluation, whose pictures are no part of the model's work.
                 let host_peak_bytes = host_peak_bytes.unwrap_or_else(|| host_peak().unwrap_or(0));
                 let names = &loaded.model.info.metadata.names;
-                let checked = outputs::check(cell, &first, reference.as_deref(), names, &job.folder)?;
+                let (checked, sensitivity) = outputs::check(cell, &first, reference.as_deref(), names, &job.folder)?;
                 channel.emit(checked)?;
-                let (witness, mut checks) = consistency::within(cell)?;
+                let (witness, mut checks) = consistency::within(cell, sensitivity)?;
                 let (found, more) = placed(job, loaded, &witness);
                 checks.extend(more);
                 for found in found {

@@ -1,15 +1,18 @@
 //! Outputs against a reference: tensors value by value, boxes after NMS.
 
-use prony_types::{Agreement, Detection, TensorAgreement};
+mod bounds;
+mod boxes;
+mod rows;
+
+use prony_types::TensorAgreement;
+
+pub use bounds::{Bounds, SEVERAL, epsilon};
+pub use boxes::{Found, Near, Tally, matched, stands};
+pub use rows::{Rows, rows};
 
 /// Stands for infinity, which JSON cannot hold: `max_abs`, and with a minus sign `sqnr_db`, of tensors that
 /// cannot be compared.
 pub const WORST: f64 = f64::MAX;
-
-/// Two boxes are the same when they overlap this much.
-pub const MATCHING_IOU: f32 = 0.9;
-/// And when their scores are this near.
-pub const MATCHING_SCORE: f32 = 0.02;
 
 /// Cosine, largest difference and signal-to-noise ratio. Where lengths differ or a value is not finite, the result is
 /// the worst there is: cosine 0, `max_abs` [`WORST`], `sqnr_db` minus [`WORST`].
@@ -56,81 +59,17 @@ pub fn worse_tensor(a: TensorAgreement, b: TensorAgreement) -> TensorAgreement {
     }
 }
 
-/// Of each figure the worse one.
-pub fn worse(a: Agreement, b: &Agreement) -> Agreement {
-    let tensor = |a: Option<TensorAgreement>, b: Option<TensorAgreement>| match (a, b) {
+/// Of each tensor's figures the worse ones; one that only one side has counts as it is.
+pub fn worse(a: Option<TensorAgreement>, b: Option<TensorAgreement>) -> Option<TensorAgreement> {
+    match (a, b) {
         (Some(a), Some(b)) => Some(worse_tensor(a, b)),
         (a, b) => a.or(b),
-    };
-    Agreement {
-        boxes: tensor(a.boxes, b.boxes),
-        scores: tensor(a.scores, b.scores),
-        matched_boxes: match (a.matched_boxes, b.matched_boxes) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        },
-        reference: a.reference,
     }
-}
-
-/// Share of boxes that found their like: same class, overlap at least `min_iou`, scores at most `max_score_gap` apart.
-///
-/// Greedy: the reference's boxes choose in the order of their scores, each the free box it overlaps most, of equals the one
-/// nearest in score: a list is thus always its own like. The share is of the longer list, so boxes that are missing and
-/// boxes that are too many both count; 1 when both lists are empty.
-pub fn matched_boxes(reference: &[Detection], got: &[Detection], min_iou: f32, max_score_gap: f32) -> f64 {
-    let longer = reference.len().max(got.len());
-    if longer == 0 {
-        return 1.0;
-    }
-    let mut order: Vec<&Detection> = reference.iter().collect();
-    order.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let mut free = vec![true; got.len()];
-    let mut matched = 0;
-    for want in order {
-        let mut best: Option<(usize, f32, f32)> = None;
-        for (i, candidate) in got.iter().enumerate() {
-            let gap = (candidate.score - want.score).abs();
-            if !(free[i] && candidate.class == want.class && gap <= max_score_gap) {
-                continue;
-            }
-            let overlap = iou(want, candidate);
-            let better = |(_, most, least): (usize, f32, f32)| overlap > most || overlap == most && gap < least;
-            if overlap >= min_iou && best.is_none_or(better) {
-                best = Some((i, overlap, gap));
-            }
-        }
-        if let Some((i, ..)) = best {
-            free[i] = false;
-            matched += 1;
-        }
-    }
-    f64::from(matched) / longer as f64
-}
-
-/// Intersection over union; 1 for equal coordinates, also of a box without an area, and less than 1 for all others.
-fn iou(a: &Detection, b: &Detection) -> f32 {
-    let place = |d: &Detection| [d.x1, d.y1, d.x2, d.y2];
-    if place(a) == place(b) {
-        return 1.0;
-    }
-    let width = (a.x2.min(b.x2) - a.x1.max(b.x1)).max(0.0);
-    let height = (a.y2.min(b.y2) - a.y1.max(b.y1)).max(0.0);
-    let both = width * height;
-    let either = a.area() + b.area() - both;
-    // Rounding must not make a neighbour as good as the box itself.
-    if either > 0.0 { (both / either).min(1.0 - f32::EPSILON) } else { 0.0 }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn boxed(x1: f32, score: f32, class: u32) -> Detection {
-        Detection { x1, y1: 0.0, x2: x1 + 10.0, y2: 10.0, score, class }
-    }
 
     #[test]
     fn equal_tensors_have_no_noise() {
@@ -165,63 +104,6 @@ mod tests {
             assert_eq!((worst.cosine, worst.max_abs, worst.sqnr_db), (0.0, WORST, Some(-WORST)));
             let json = serde_json::to_string(&worst).unwrap();
             assert_eq!(serde_json::from_str::<TensorAgreement>(&json).unwrap(), worst);
-        }
-    }
-
-    #[test]
-    fn boxes_match_within_class_overlap_and_score() {
-        let reference = [boxed(0.0, 0.9, 1), boxed(100.0, 0.8, 2)];
-        assert_eq!(matched_boxes(&reference, &reference, 0.5, 0.1), 1.0);
-        assert_eq!(matched_boxes(&reference, &[boxed(0.5, 0.85, 1)], 0.5, 0.1), 0.5);
-        assert_eq!(matched_boxes(&reference, &[boxed(0.0, 0.9, 3), boxed(100.0, 0.6, 2)], 0.5, 0.1), 0.0);
-        assert_eq!(matched_boxes(&[], &reference, 0.5, 0.1), 0.0);
-        assert_eq!(matched_boxes(&[], &[], 0.5, 0.1), 1.0);
-    }
-
-    #[test]
-    fn one_box_cannot_be_the_like_of_two() {
-        let twins = [boxed(0.0, 0.9, 1), boxed(1.0, 0.8, 1)];
-        assert_eq!(matched_boxes(&twins, &twins[..1], 0.5, 0.2), 0.5);
-        // The stronger one takes its nearest, which leaves the other for the weaker.
-        let swapped = [twins[1], twins[0]];
-        assert_eq!(matched_boxes(&twins, &swapped, 0.5, 0.2), 1.0);
-    }
-
-    #[test]
-    fn a_box_without_an_area_is_its_own_like_and_no_other_s() {
-        let flat = Detection { x1: 3.0, y1: 4.0, x2: 3.0, y2: 9.0, score: 0.5, class: 0 };
-        assert_eq!(matched_boxes(&[flat], &[flat], 0.5, 0.1), 1.0);
-        assert_eq!(matched_boxes(&[flat], &[Detection { y2: 8.0, ..flat }], 0.5, 0.1), 0.0);
-    }
-
-    #[test]
-    fn boxes_in_one_place_pair_off_by_score() {
-        // Taken in the order of the list, the strongest would take the middle one and leave the weakest too far a like.
-        let stack = [boxed(0.0, 0.82, 1), boxed(0.0, 0.74, 1), boxed(0.0, 0.9, 1)];
-        assert_eq!(matched_boxes(&stack, &stack, 0.5, 0.1), 1.0);
-    }
-
-    /// Coordinates that often coincide, so that flat, inverted and equal boxes are common, and any others.
-    fn edge() -> impl Strategy<Value = f32> {
-        prop_oneof![
-            4 => (-2i8..3).prop_map(f32::from),
-            1 => prop::num::f32::NORMAL | prop::num::f32::SUBNORMAL | prop::num::f32::ZERO,
-        ]
-    }
-
-    prop_compose! {
-        fn any_box()(x1 in edge(), y1 in edge(), x2 in edge(), y2 in edge(), score in 0.0f32..=1.0, class in 0u32..2)
-            -> Detection {
-            Detection { x1, y1, x2, y2, score, class }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_list_is_its_own_like(
-            boxes in prop::collection::vec(any_box(), 0..24), min_iou in 0.0f32..=1.0, gap in 0.0f32..=0.2,
-        ) {
-            prop_assert_eq!(matched_boxes(&boxes, &boxes, min_iou, gap), 1.0);
         }
     }
 }

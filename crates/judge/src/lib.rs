@@ -23,6 +23,7 @@ mod student;
 mod telemetry;
 pub mod verdict;
 
+pub use agreement::Bounds;
 pub use difference::{Contrast, EQUIVALENCE, TELLING, compare, narrowings};
 pub use engine::{INT8_SLOWER, equivalents, mark_slow_int8, not_in_precision};
 pub use exit::exit_code;
@@ -30,4 +31,4 @@ pub use phase::{by_round, detections_per_frame, latency, phases, round_p50_ms};
 pub use recommendation::{Advice, Rounds, advise};
 pub use roofline::predict;
 pub use telemetry::{lowest_available_mib, temp_range};
-pub use verdict::{Bounds, Evidence, NOTE, is_note, judge};
+pub use verdict::{Evidence, NOTE, is_note, judge};

@@ -5,9 +5,10 @@
 
 use prony_types::{
     AccuracyRecord, Agreement, BudgetSpec, ConsistencyCheck, InputRecord, LayersRecord, MemoryRecord, OutputCheck,
-    PlacementRecord, Precision, StageStats, Telemetry, Verdict,
+    PlacementRecord, Precision, StageStats, Telemetry, TensorAgreement, Verdict,
 };
 
+use crate::agreement::{Bounds, epsilon};
 use crate::engine::{not_in_precision, tells_nothing};
 use crate::stats::{P90_NEEDS, relative_half_width};
 use crate::stopping::TARGET_HALF_WIDTH;
@@ -28,31 +29,8 @@ pub const USUAL_FRAMES: u32 = 32;
 /// Largest fall of the clock under load.
 pub const CLOCK_FALL: f64 = 0.15;
 
-/// How near outputs must be to the reference's to be still the model's.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
-    /// Lowest cosine, of boxes and scores each.
-    pub cosine: f64,
-    /// Lowest signal-to-noise ratio, of boxes and scores each.
-    pub sqnr_db: f64,
-    /// Lowest share of boxes that found their like.
-    pub matched: f64,
-}
-
-impl Bounds {
-    /// By precision: rounding is no mistake, but two libraries in fp32 differ by the order of their sums alone.
-    pub const fn of(precision: Precision) -> Bounds {
-        let (cosine, sqnr_db, matched) = match precision {
-            Precision::Fp32 => (0.9999, 40.0, 0.99),
-            Precision::Tf32 => (0.9995, 30.0, 0.95),
-            Precision::Fp16 => (0.999, 25.0, 0.95),
-            Precision::Bf16 => (0.99, 15.0, 0.90),
-            Precision::Int8 | Precision::Fp8 | Precision::Native => (0.98, 10.0, 0.80),
-            Precision::Nvfp4 => (0.95, 8.0, 0.70),
-        };
-        Bounds { cosine, sqnr_db, matched }
-    }
-}
+/// Where more noise than this is allowed, a wrong output would pass.
+const TELLS_NOTHING_DB: f64 = 10.0;
 
 /// How a sentence starts that is something to know and no objection.
 pub const NOTE: &str = "note: ";
@@ -201,25 +179,67 @@ fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {
     };
     let bounds = Bounds::of(evidence.precision);
     let reference = &agreement.reference;
-    let mut wrong = |reason: String| findings.push((Verdict::WrongOutput, reason));
+    // A precision without an epsilon is held to its own bounds alone.
+    let rounding = agreement.sensitivity.as_ref().filter(|_| epsilon(evidence.precision).is_some());
     // Without a head the values have no meaning of their own, and all of them are held in `boxes`.
     let headless = agreement.scores.is_none() && agreement.matched_boxes.is_none();
     let first = if headless { "outputs" } else { "boxes" };
-    for (what, tensor) in [(first, agreement.boxes), ("scores", agreement.scores)] {
+    let parts = [
+        (first, agreement.boxes, rounding.and_then(|moved| moved.boxes)),
+        ("scores", agreement.scores, rounding.and_then(|moved| moved.scores)),
+        ("masks and key points", agreement.rest, rounding.and_then(|moved| moved.rest)),
+    ];
+    for (what, tensor, moved) in parts {
         let Some(tensor) = tensor else { continue };
+        let allowed = bounds.with_rounding(moved);
+        let why = if allowed == bounds { "" } else { ", which allows for the model's own rounding" };
         // Written so that a NaN is below the bound too.
-        if !matches!(tensor.cosine.partial_cmp(&bounds.cosine), Some(order) if order.is_ge()) {
-            let (cosine, bound) = (tensor.cosine, bounds.cosine);
-            wrong(format!("cosine of {what} is {cosine:.5} against {reference}, below {bound}"));
-        } else if let Some(sqnr) = tensor.sqnr_db.filter(|&sqnr| sqnr < bounds.sqnr_db) {
-            let bound = bounds.sqnr_db;
-            wrong(format!("noise of {what} is only {sqnr:.1} dB below {reference}, {bound} dB is the least"));
+        if !matches!(tensor.cosine.partial_cmp(&allowed.cosine), Some(order) if order.is_ge()) {
+            let (cosine, bound) = (tensor.cosine, allowed.cosine);
+            let reason = format!("cosine of {what} is {cosine:.5} against {reference}, below {bound:.4}{why}");
+            findings.push((Verdict::WrongOutput, reason));
+        } else if let Some(sqnr) = tensor.sqnr_db.filter(|&sqnr| sqnr < allowed.sqnr_db) {
+            let bound = allowed.sqnr_db;
+            let reason =
+                format!("noise of {what} is only {sqnr:.1} dB below {reference}, {bound:.1} dB is the least{why}");
+            findings.push((Verdict::WrongOutput, reason));
         }
+        sensitive(evidence.precision, what, moved, allowed, findings);
     }
     if let Some(share) = agreement.matched_boxes.filter(|&share| share < bounds.matched) {
         let (percent, bound) = (share * 100.0, bounds.matched * 100.0);
-        wrong(format!("only {percent:.1} % of the boxes match {reference}, {bound:.0} % is the least"));
+        let reason = format!("only {percent:.1} % of the boxes match {reference}, {bound:.0} % is the least");
+        findings.push((Verdict::WrongOutput, reason));
     }
+    if let Some(unstable) = rounding.and_then(|moved| moved.unstable_boxes).filter(|&share| share > 0.0) {
+        let (percent, precision) = (unstable * 100.0, evidence.precision);
+        let reason = format!(
+            "{percent:.1} % of the boxes move when the input is rounded to {precision}, so they say nothing for or against it"
+        );
+        findings.push((Verdict::Valid, reason));
+    }
+}
+
+/// Says where rounding alone moves outputs so far that agreement can tell little.
+fn sensitive(
+    precision: Precision,
+    what: &str,
+    moved: Option<TensorAgreement>,
+    allowed: Bounds,
+    findings: &mut Findings,
+) {
+    let Some(moved) = moved.filter(|_| allowed.sqnr_db < Bounds::of(precision).sqnr_db) else { return };
+    let Some(db) = moved.sqnr_db else { return };
+    let percent = 100.0 * 10f64.powf(-db / 20.0);
+    let tells = if allowed.sqnr_db < TELLS_NOTHING_DB {
+        "agreement cannot tell a wrong output from rounding; score it with --data"
+    } else {
+        "more noise is allowed for it"
+    };
+    let reason = format!(
+        "this model is sensitive: an input rounded to {precision} alone moves {what} by {percent:.2} %, so {tells}"
+    );
+    findings.push((Verdict::Valid, reason));
 }
 
 fn placement(evidence: &Evidence<'_>, findings: &mut Findings) {

@@ -191,8 +191,8 @@ pub enum EventKind {
     Referenced {
         /// What computed them, in words.
         by: String,
-        /// Calls whose outputs were kept.
-        calls: u32,
+        /// Frames whose outputs were kept.
+        frames: u32,
     },
     /// The last event of a worker that did its work.
     Finished {

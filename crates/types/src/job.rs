@@ -51,6 +51,8 @@ pub struct ReferenceJob {
     pub scenes: SceneKind,
     /// What becomes of its outputs.
     pub post: PostSpec,
+    /// By how much of its value an input is moved to see how far rounding carries the outputs.
+    pub epsilon: f64,
     /// Where the outputs go.
     pub file: PathBuf,
     /// Descriptor of the ring that shows signs of life, inherited from the parent.

@@ -12,7 +12,7 @@ use crate::{
     RooflineRecord, Stage, Verdict,
 };
 
-pub use agreement::{Agreement, ConsistencyCheck, TensorAgreement};
+pub use agreement::{Agreement, ConsistencyCheck, Sensitivity, TensorAgreement};
 pub use memory::{MemoryRecord, MemorySafety};
 
 /// Version of the format of `report.json`. Readers refuse others.

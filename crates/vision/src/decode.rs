@@ -102,20 +102,59 @@ impl Decoder {
     ) -> Result<(), HeadError> {
         out.clear();
         let place = Placement::new(letterbox);
+        let sieve = Sieve { conf: self.conf, every_class: self.multi_label };
+        match self.find(outputs, batch_index, sieve)? {
+            Then::Suppress => {
+                let kept = self.suppressor.run(&self.boxes, self.iou, self.max_det);
+                out.reserve(self.boxes.capacity().min(self.max_det));
+                out.extend(kept.iter().map(|&i| place.back(&self.boxes[i as usize])));
+            }
+            Then::Rank => {
+                let ranked = self.suppressor.rank(&self.boxes, self.max_det);
+                out.reserve(self.boxes.capacity().min(self.max_det));
+                out.extend(ranked.iter().map(|&i| place.back(&self.boxes[i as usize])));
+            }
+            Then::Keep => {
+                out.reserve(self.boxes.capacity().min(self.max_det));
+                let sure = self.boxes.iter().filter(|b| b.score > self.conf).take(self.max_det);
+                out.extend(sure.map(|b| place.back(b)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces `out` by all boxes among which a choice is made: those above `floor`, of every class and without suppression;
+    /// of a final head every row, however unsure. What rounding may keep or drop is among them.
+    pub fn candidates(
+        &mut self,
+        outputs: &[TensorView<'_>],
+        batch_index: usize,
+        letterbox: &Letterbox,
+        floor: f32,
+        out: &mut Vec<Detection>,
+    ) -> Result<(), HeadError> {
+        out.clear();
+        self.find(outputs, batch_index, Sieve { conf: floor, every_class: true })?;
+        let place = Placement::new(letterbox);
+        out.extend(self.boxes.iter().filter(|b| finite(b)).map(|b| place.back(b)));
+        Ok(())
+    }
+
+    /// Puts the boxes of an item that pass the sieve into `self.boxes`; says how the choice among them is made.
+    fn find(&mut self, outputs: &[TensorView<'_>], batch_index: usize, sieve: Sieve) -> Result<Then, HeadError> {
         match self.head {
             Head::Dense { output, shape, classes, transposed } => {
                 let channels = if transposed { shape[2] } else { shape[1] };
                 let (data, anchors) =
                     lines(outputs, output, batch_index, [channels, classes.saturating_add(4)], transposed)?;
-                let layout = Layout { anchors, width: channels, transposed, first: 4, classes };
-                self.dense(data, layout, None);
-                self.suppress(place, out);
+                self.dense(data, Layout { anchors, width: channels, transposed, first: 4, classes }, None, sieve);
+                Ok(Then::Suppress)
             }
             Head::Objectness { output, shape, classes } => {
                 let (data, anchors) = lines(outputs, output, batch_index, [shape[2], classes.saturating_add(5)], true)?;
                 let layout = Layout { anchors, width: shape[2], transposed: true, first: 5, classes };
-                self.dense(data, layout, Some(4));
-                self.suppress(place, out);
+                self.dense(data, layout, Some(4), sieve);
+                Ok(Then::Suppress)
             }
             Head::Dfl { output, shape, classes } => {
                 let (data, anchors) =
@@ -126,26 +165,27 @@ impl Decoder {
                     let why = format!("strides 8, 16 and 32 over an input of {h}x{w} have {want} anchors");
                     return Err(wrong(outputs, output, why));
                 }
-                self.dfl(data, anchors, classes);
-                self.suppress(place, out);
+                self.dfl(data, anchors, classes, sieve);
+                Ok(Then::Suppress)
             }
             Head::RtDetr { output, shape, classes } => {
                 let (data, anchors) = lines(outputs, output, batch_index, [shape[2], classes.saturating_add(4)], true)?;
                 let layout = Layout { anchors, width: shape[2], transposed: true, first: 4, classes };
-                self.dense(data, layout, None);
+                // A query is one object and has one class.
+                self.dense(data, layout, None, Sieve { every_class: false, ..sieve });
                 let [h, w] = self.imgsz.map(|side| side as f32);
                 for b in &mut self.boxes {
                     (b.x1, b.y1, b.x2, b.y2) = (b.x1 * w, b.y1 * h, b.x2 * w, b.y2 * h);
                 }
-                let ranked = self.suppressor.rank(&self.boxes, self.max_det);
-                out.reserve(self.boxes.capacity().min(self.max_det));
-                out.extend(ranked.iter().map(|&i| place.back(&self.boxes[i as usize])));
+                Ok(Then::Rank)
             }
             Head::EndToEnd { output, shape } => {
-                let (data, _) = lines(outputs, output, batch_index, [shape[2], FINAL_COLUMNS], true)?;
+                let (data, rows) = lines(outputs, output, batch_index, [shape[2], FINAL_COLUMNS], true)?;
+                self.make_room(rows);
                 let rows = data.chunks_exact(shape[2]).filter_map(|row| row.first_chunk::<FINAL_COLUMNS>());
                 let boxes = rows.map(|&[x1, y1, x2, y2, score, class]| final_box([x1, y1, x2, y2], score, class));
-                self.finish(boxes, place, out);
+                self.boxes.extend(boxes.flatten());
+                Ok(Then::Keep)
             }
             Head::EfficientNms { num_dets, boxes, scores, classes, .. } => {
                 let (corners, rows) = lines(outputs, boxes, batch_index, [4, 4], true)?;
@@ -154,24 +194,28 @@ impl Decoder {
                 let count = integers(outputs, num_dets, batch_index, 1)?.get(0);
                 // A count that is not a number, or none at all, holds no boxes.
                 let count = if count >= 0.0 { (count as usize).min(rows) } else { 0 };
+                self.make_room(rows);
                 let rows = corners.as_chunks::<4>().0.iter().zip(scores).enumerate().take(count);
                 let boxes = rows.map(|(i, (&corners, &score))| final_box(corners, score, labels.get(i)));
-                self.finish(boxes, place, out);
+                self.boxes.extend(boxes.flatten());
+                Ok(Then::Keep)
             }
-            Head::None => {}
+            Head::None => {
+                self.boxes.clear();
+                Ok(Then::Keep)
+            }
         }
-        Ok(())
     }
 
     /// Candidates of a head that gives centre and size, into `self.boxes`.
-    fn dense(&mut self, data: &[f32], layout: Layout, objectness: Option<usize>) {
+    fn dense(&mut self, data: &[f32], layout: Layout, objectness: Option<usize>, sieve: Sieve) {
         let Layout { anchors, width, transposed, first, classes } = layout;
         self.make_room(anchors);
         let step = if transposed { 1 } else { anchors };
         if transposed {
             let from = objectness.unwrap_or(first);
             self.activation.settle(data.chunks_exact(width).flat_map(|line| &line[from..first + classes]).copied());
-            let floor = self.activation.floor(self.conf);
+            let floor = self.activation.floor(sieve.conf);
             // A class need not be sure by itself where the objectness is to be multiplied in.
             let (gate, floor) = match objectness {
                 Some(at) => (Some((at, floor)), f32::NEG_INFINITY),
@@ -181,10 +225,8 @@ impl Decoder {
         } else {
             let rows = &data[first * anchors..(first + classes) * anchors];
             self.activation.settle(rows.iter().copied());
-            sift_columns(rows, anchors, self.activation.floor(self.conf), &mut self.hits);
+            sift_columns(rows, anchors, self.activation.floor(sieve.conf), &mut self.hits);
         }
-        // A query of RT-DETR is one object and has one class.
-        let every_class = self.multi_label && !matches!(self.head, Head::RtDetr { .. });
         for hit in &self.hits {
             let start = hit.anchor as usize * if transposed { width } else { 1 };
             let at = |channel: usize| data[start + channel * step];
@@ -192,22 +234,22 @@ impl Decoder {
             let (cx, cy, half_w, half_h) = (at(0), at(1), at(2) / 2.0, at(3) / 2.0);
             let corners = [cx - half_w, cy - half_h, cx + half_w, cy + half_h];
             let score = |value: f32| self.activation.apply(value) * sure;
-            let found = candidates(every_class, classes, *hit, |class| at(first + class as usize), score, self.conf);
+            let found = candidates(sieve, classes, *hit, |class| at(first + class as usize), score);
             self.boxes.extend(found.map(|(class, score)| boxed(corners, score, class)));
         }
     }
 
     /// Candidates of a raw DFL head, into `self.boxes`: each distance is the mean of its distribution, in strides.
-    fn dfl(&mut self, data: &[f32], anchors: usize, classes: usize) {
+    fn dfl(&mut self, data: &[f32], anchors: usize, classes: usize, sieve: Sieve) {
         self.make_room(anchors);
         let rows = &data[DFL_CHANNELS * anchors..(DFL_CHANNELS + classes) * anchors];
         self.activation.settle(rows.iter().copied());
-        sift_columns(rows, anchors, self.activation.floor(self.conf), &mut self.hits);
+        sift_columns(rows, anchors, self.activation.floor(sieve.conf), &mut self.hits);
         for hit in &self.hits {
             let anchor = hit.anchor as usize;
             let score = |value: f32| self.activation.apply(value);
             let of_class = |class: u32| rows[class as usize * anchors + anchor];
-            let mut found = candidates(self.multi_label, classes, *hit, of_class, score, self.conf).peekable();
+            let mut found = candidates(sieve, classes, *hit, of_class, score).peekable();
             if found.peek().is_none() {
                 continue;
             }
@@ -228,30 +270,35 @@ impl Decoder {
         self.boxes.reserve(anchors);
         self.suppressor.reserve(anchors, self.max_det);
     }
+}
 
-    fn suppress(&mut self, place: Placement, out: &mut Vec<Detection>) {
-        let kept = self.suppressor.run(&self.boxes, self.iou, self.max_det);
-        out.reserve(self.boxes.capacity().min(self.max_det));
-        out.extend(kept.iter().map(|&i| place.back(&self.boxes[i as usize])));
-    }
+/// What makes a box a candidate.
+#[derive(Clone, Copy)]
+struct Sieve {
+    /// Scores strictly above this.
+    conf: f32,
+    /// A box for every class of an anchor that is sure enough, not for the surest alone.
+    every_class: bool,
+}
 
-    /// Boxes that the model has finished, in its order.
-    fn finish(&self, boxes: impl Iterator<Item = Option<Detection>>, place: Placement, out: &mut Vec<Detection>) {
-        out.reserve(boxes.size_hint().1.unwrap_or_default().min(self.max_det));
-        let sure = boxes.flatten().filter(|b| b.score > self.conf).take(self.max_det);
-        out.extend(sure.map(|b| place.back(&b)));
-    }
+/// How the boxes that stay are chosen among the candidates.
+enum Then {
+    /// The surest of those that show the same thing.
+    Suppress,
+    /// All, the surest first.
+    Rank,
+    /// All, in the model's order.
+    Keep,
 }
 
 /// Classes of an anchor that are sure enough, with their scores: all of them, or the surest.
 #[inline(always)]
 fn candidates(
-    every_class: bool,
+    Sieve { conf, every_class }: Sieve,
     classes: usize,
     hit: Hit,
     of_class: impl Fn(u32) -> f32,
     score: impl Fn(f32) -> f32,
-    conf: f32,
 ) -> impl Iterator<Item = (u32, f32)> {
     let asked = if every_class { 0..classes as u32 } else { hit.class..hit.class + 1 };
     let scored = asked.map(move |class| (class, score(if every_class { of_class(class) } else { hit.score })));

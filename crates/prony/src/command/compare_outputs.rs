@@ -7,16 +7,15 @@ mod side;
 
 use anyhow::{bail, ensure};
 use prony_backend::{BackendError, needs, precision_of};
-use prony_judge::agreement::{MATCHING_IOU, MATCHING_SCORE, worse_tensor};
+use prony_bench::agreement::Seen;
+use prony_judge::agreement::worse_tensor;
 use prony_judge::{Bounds, agreement};
 use prony_model::ModelFile;
-use prony_types::{
-    Agreement, BackendName, Detection, ExitCode, FailureKind, HeadChoice, Precision, RuntimeSpec, TensorAgreement,
-};
+use prony_types::{Agreement, BackendName, ExitCode, FailureKind, HeadChoice, Precision, RuntimeSpec, TensorAgreement};
 
 use self::feed::Feed;
 use self::finding::{Finding, OutputFinding, Thresholds};
-use self::side::{Outputs, Side};
+use self::side::Side;
 use super::run::{found_runtime, tell_loader};
 use super::with_sign_of_life;
 use crate::args::CompareOutputsArgs;
@@ -91,23 +90,30 @@ fn attempt(
     }
     let pairs = pairs(a.output_names(), b.output_names());
     let mut outputs: Vec<Option<TensorAgreement>> = vec![None; pairs.len()];
-    let mut whole: Option<Agreement> = None;
+    let mut seen: Option<Seen> = None;
     for frame in 0..feed.len() {
         let (of_a, of_b) = (a.run(&feed, frame)?, b.run(&feed, frame)?);
         for (place, &(i, j)) in outputs.iter_mut().zip(&pairs) {
             let now = agreement::tensors(&of_a.values[i], &of_b.values[j]);
             *place = Some(place.map_or(now, |before| worse_tensor(before, now)));
         }
-        if let Some(now) = of_heads(&of_a, &of_b) {
-            whole = Some(match whole {
-                Some(before) => agreement::worse(before, &now),
-                None => now,
-            });
+        if let (Some(of_a), Some(of_b)) = (&of_a.compared, &of_b.compared) {
+            seen.get_or_insert_default().add(of_a, of_b, &[]);
         }
     }
+    let whole = seen.map(|Seen { boxes, scores, rest, tally }| Agreement {
+        reference: String::new(),
+        boxes,
+        scores,
+        rest,
+        matched_boxes: tally.share(),
+        compared_boxes: Some(tally.boxes()),
+        sensitivity: None,
+    });
     let no_boxes = whole.as_ref().is_some_and(|whole| whole.matched_boxes.is_none());
-    // Where no box is matched there is nothing but the values to decide.
-    let ordered = (a.has_final_boxes() || b.has_final_boxes()) && !no_boxes;
+    // Rows of final boxes are no pairs, so each was compared with its like, where there is any.
+    let alike = whole.as_ref().is_some_and(|whole| whole.boxes.is_some() || whole.matched_boxes.is_some());
+    let ordered = (a.has_final_boxes() || b.has_final_boxes()) && alike;
     let rows = pairs.iter().zip(outputs).filter_map(|(&(i, j), agreement)| {
         let agreement = agreement?;
         let agree = ordered || thresholds.hold(&agreement);
@@ -115,7 +121,7 @@ fn attempt(
     });
     let rows: Vec<OutputFinding> = rows.collect();
     if ordered {
-        notes.push("final boxes come in the order of their scores, so only matched boxes decide".to_owned());
+        notes.push("final boxes come in the order of their scores, so they are compared with their like".to_owned());
     }
     if no_boxes {
         notes.push(finding::NO_BOXES.to_owned() + "; give --source a folder of images with objects");
@@ -123,7 +129,7 @@ fn attempt(
     let unmatched = unmatched(&a, &b, &pairs);
     let agree = rows.iter().all(|row| row.agree)
         && unmatched.is_empty()
-        && whole.as_ref().is_none_or(|whole| thresholds.hold_boxes(whole, ordered));
+        && whole.as_ref().is_none_or(|whole| thresholds.hold_boxes(whole));
     let nodes = nodes::look(&mut notes, [&a, &b], &feed, &thresholds)?;
     Ok(Finding {
         schema: finding::SCHEMA,
@@ -174,23 +180,6 @@ fn unmatched(a: &Side<'_>, b: &Side<'_>, pairs: &[(usize, usize)]) -> Vec<String
         free.map(|i| format!("{} of {}", names[i], side.name)).collect::<Vec<_>>()
     };
     [left(a, &|pair| pair.0), left(b, &|pair| pair.1)].concat()
-}
-
-/// Boxes and scores apart, and the boxes after NMS; `None` where a head is not known.
-fn of_heads(a: &Outputs, b: &Outputs) -> Option<Agreement> {
-    let (found_a, found_b) = (a.detections.as_ref()?, b.detections.as_ref()?);
-    let compare = |a: &[f32], b: &[f32]| (!a.is_empty() || !b.is_empty()).then(|| agreement::tensors(a, b));
-    Some(Agreement {
-        reference: String::new(),
-        boxes: compare(&a.boxes, &b.boxes),
-        scores: compare(&a.scores, &b.scores),
-        // No box on either side is no agreement of boxes.
-        matched_boxes: (!found_a.is_empty() || !found_b.is_empty()).then(|| matched(found_a, found_b)),
-    })
-}
-
-fn matched(a: &[Detection], b: &[Detection]) -> f64 {
-    agreement::matched_boxes(a, b, MATCHING_IOU, MATCHING_SCORE)
 }
 
 #[cfg(test)]

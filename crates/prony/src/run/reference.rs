@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use prony_judge::agreement;
 use prony_model::sha256_hex;
 use prony_types::{
     BackendName, CellSpec, EventKind, InputSpec, Job, PostSpec, Precision, ReferenceJob, ReferenceSpec, SceneKind,
@@ -39,13 +40,16 @@ impl References<'_> {
         if self.spec.model.is_none() && cell.model.source.is_engine() {
             return Err("an engine holds no model that could be computed otherwise; give one with --reference".into());
         }
+        // A precision whose step depends on the range is held to bounds of its own; it shares the file of fp32.
+        let fp32 = Precision::Fp32;
+        let epsilon = agreement::epsilon(cell.precision).or(agreement::epsilon(fp32)).unwrap_or(0.0);
         let mut reasons = Vec::new();
         for candidate in self.candidates(cell) {
-            let file = self.folder.join(format!("{}.ref", self.key(&candidate, frames_sha256)));
+            let file = self.folder.join(format!("{}.ref", self.key(&candidate, epsilon, frames_sha256)));
             if prony_bench::reference_by(&file).is_some() {
                 return Ok(file);
             }
-            match self.compute(&candidate, scenes, &file, log) {
+            match self.compute(&candidate, epsilon, scenes, &file, log) {
                 Ok(()) => {
                     self.prune(&file);
                     return Ok(file);
@@ -77,20 +81,28 @@ impl References<'_> {
         candidates
     }
 
-    fn key(&self, candidate: &CellSpec, frames_sha256: &str) -> String {
+    fn key(&self, candidate: &CellSpec, epsilon: f64, frames_sha256: &str) -> String {
         let runtime = candidate.runtime.as_ref().map(|runtime| &runtime.version);
         let shape = (candidate.imgsz, candidate.batch, candidate.head, &candidate.model.sha256);
-        let whole = (candidate.backend, runtime, shape, &self.post, frames_sha256, crate::version::VERSION);
+        let whole = (candidate.backend, runtime, shape, &self.post, epsilon, frames_sha256, crate::version::VERSION);
         sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32].to_owned()
     }
 
-    fn compute(&self, candidate: &CellSpec, scenes: SceneKind, file: &Path, log: &Path) -> Result<(), String> {
+    fn compute(
+        &self,
+        candidate: &CellSpec,
+        epsilon: f64,
+        scenes: SceneKind,
+        file: &Path,
+        log: &Path,
+    ) -> Result<(), String> {
         let job = Job::Reference(ReferenceJob {
             protocol: WORKER_PROTOCOL,
             cell: candidate.clone(),
             input: self.input.clone(),
             scenes,
             post: self.post,
+            epsilon,
             file: std::path::absolute(file).map_err(|e| e.to_string())?,
             ring_fd: -1,
         });

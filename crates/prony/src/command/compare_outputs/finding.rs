@@ -101,10 +101,10 @@ impl Thresholds {
         self.holds_noise(found) && self.cosine.is_none_or(|least| found.cosine >= least)
     }
 
-    /// Boxes and scores each, and the boxes after NMS. Of final boxes only the last say anything.
-    pub(super) fn hold_boxes(&self, found: &Agreement, ordered: bool) -> bool {
-        let tensors = ordered || found.boxes.iter().chain(&found.scores).all(|tensor| self.hold(tensor));
-        tensors && found.matched_boxes.is_none_or(|share| share >= self.matched_boxes)
+    /// Boxes, scores and the rest each, and the boxes after NMS.
+    pub(super) fn hold_boxes(&self, found: &Agreement) -> bool {
+        let mut tensors = found.boxes.iter().chain(&found.scores).chain(&found.rest);
+        tensors.all(|tensor| self.hold(tensor)) && found.matched_boxes.is_none_or(|share| share >= self.matched_boxes)
     }
 }
 
@@ -133,7 +133,9 @@ impl Finding {
             rows.push(row(format!("output {name}"), &output.agreement, output.agree));
         }
         if let Some(heads) = &self.heads {
-            for (name, tensor) in [("boxes", heads.boxes), ("scores", heads.scores)] {
+            for (name, tensor) in
+                [("boxes", heads.boxes), ("scores", heads.scores), ("masks and key points", heads.rest)]
+            {
                 rows.extend(tensor.map(|tensor| row(name.to_owned(), &tensor, self.bounds.hold(&tensor))));
             }
         }

@@ -2,12 +2,11 @@
 
 use anyhow::Context as _;
 use prony_backend::{Session, SessionSpec, affinity, backend, precision_of};
-use prony_bench::boxes_of;
+use prony_bench::agreement::Outputs as Compared;
+use prony_bench::parts::{floats, is_final};
 use prony_bench::tensors::{Values, describe, fill, fill_image, image_size, output_spec};
 use prony_model::ModelFile;
-use prony_types::{
-    BackendName, Detection, HeadChoice, Image, PostSpec, RuntimeSpec, TensorData, TensorSpec, TensorView,
-};
+use prony_types::{BackendName, HeadChoice, Image, PostSpec, RuntimeSpec, TensorSpec, TensorView};
 use prony_vision::{Decoder, Fit, Head, HeadError, Letterbox, Preprocessor};
 
 use super::feed::{Feed, Frame};
@@ -32,12 +31,8 @@ pub(super) struct Side<'a> {
 pub(super) struct Outputs {
     /// Values by output.
     pub(super) values: Vec<Vec<f32>>,
-    /// Box coordinates of all outputs; empty where no head is known.
-    pub(super) boxes: Vec<f32>,
-    /// Everything else.
-    pub(super) scores: Vec<f32>,
-    /// Boxes after NMS, where a head is known.
-    pub(super) detections: Option<Vec<Detection>>,
+    /// Boxes and values by what they are, where a head is known.
+    pub(super) compared: Option<Compared>,
 }
 
 impl<'a> Side<'a> {
@@ -97,8 +92,7 @@ impl<'a> Side<'a> {
 
     /// Boxes that come out final come in the order of their scores, so that values say nothing.
     pub(super) fn has_final_boxes(&self) -> bool {
-        let choice = self.decoder.as_ref().map(|decoder| decoder.head().choice());
-        matches!(choice, Some(HeadChoice::EndToEnd | HeadChoice::EfficientNms))
+        is_final(self.decoder.as_ref().map(Decoder::head))
     }
 
     /// Looks at real outputs to find out how they become boxes.
@@ -126,24 +120,13 @@ impl<'a> Side<'a> {
         let letterbox = self.run_as(feed, frame, fit)?;
         let views = self.views();
         let values: Vec<Vec<f32>> = views.iter().map(|view| floats(view.data)).collect();
-        let mut outputs = Outputs { values, boxes: Vec::new(), scores: Vec::new(), detections: None };
-        let head = self.decoder.as_ref().map(Decoder::head);
-        if head.is_some() {
-            for (view, values) in views.iter().zip(&outputs.values) {
-                let is_box = boxes_of(head, view.shape);
-                for (i, &value) in values.iter().enumerate() {
-                    if is_box(i) { outputs.boxes.push(value) } else { outputs.scores.push(value) }
-                }
-            }
-        }
-        if let (Some(decoder), Some(letterbox)) = (&mut self.decoder, letterbox) {
-            let views: Vec<TensorView<'_>> =
-                (0..self.session.output_count()).map(|i| self.session.output(0, i)).collect();
-            let mut found = Vec::new();
-            decoder.decode(&views, 0, &letterbox, &mut found)?;
-            outputs.detections = Some(found);
-        }
-        Ok(outputs)
+        let decoding = self.decoder.as_mut().zip(letterbox.as_ref());
+        let batch = self.session.inputs().first().map_or(1, |input| input.shape[0]);
+        let compared = match decoding {
+            Some(decoding) => Some(Compared::of(&*self.session, Some(decoding), [0, batch])?),
+            None => None,
+        };
+        Ok(Outputs { values, compared })
     }
 
     fn run_as(&mut self, feed: &Feed, frame: usize, fit: Fit) -> anyhow::Result<Option<Letterbox>> {
@@ -210,12 +193,4 @@ fn session(
         ..SessionSpec::new(model)
     };
     Ok(backend(name).open(&spec)?)
-}
-
-fn floats(data: TensorData<'_>) -> Vec<f32> {
-    match data {
-        TensorData::F32(data) => data.to_vec(),
-        TensorData::I32(data) => data.iter().map(|&x| x as f32).collect(),
-        TensorData::I64(data) => data.iter().map(|&x| x as f32).collect(),
-    }
 }

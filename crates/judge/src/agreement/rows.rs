@@ -1,0 +1,107 @@
+//! Final boxes against those of a reference, row by row although their order says nothing.
+//!
+//! A head that gives each object once hands out its rows in the order of their scores: two that nearly tie trade places, and
+//! the last may be another one. Sorted scores move by no more than the scores themselves do, so they are compared as they are.
+//! Boxes are compared with the box of the same class that overlaps them most.
+
+use prony_types::{Detection, TensorAgreement};
+
+use super::boxes::iou;
+use super::{WORST, tensors};
+
+/// Rows that overlap this much show the same thing.
+const SAME_THING: f32 = 0.5;
+/// Of the rows at least so many must find one that shows the same thing; below that nothing is left to compare.
+const LEAST_PAIRED: f64 = 0.5;
+
+/// Final boxes of one frame against a reference's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rows {
+    /// Places of the boxes that show the same thing.
+    pub boxes: TensorAgreement,
+    /// Scores, sorted.
+    pub scores: TensorAgreement,
+}
+
+/// All rows of both sides. Where fewer than half of the reference's rows show anything that the other side shows, the boxes
+/// are as far apart as can be; `None` where the reference has no rows and the other side neither.
+pub fn rows(reference: &[Detection], got: &[Detection]) -> Option<Rows> {
+    if reference.is_empty() && got.is_empty() {
+        return None;
+    }
+    let (mut wanted, mut found) = (Vec::new(), Vec::new());
+    let mut free = vec![true; got.len()];
+    let mut order: Vec<&Detection> = reference.iter().collect();
+    order.sort_by(|a, b| b.score.total_cmp(&a.score));
+    for row in order {
+        let mut best: Option<(usize, f32, f32)> = None;
+        for (j, candidate) in got.iter().enumerate().filter(|&(j, other)| free[j] && other.class == row.class) {
+            let (overlap, gap) = (iou(row, candidate), (row.score - candidate.score).abs());
+            let better = |(_, most, least): (usize, f32, f32)| overlap > most || overlap == most && gap < least;
+            if overlap >= SAME_THING && best.is_none_or(better) {
+                best = Some((j, overlap, gap));
+            }
+        }
+        if let Some((j, ..)) = best {
+            free[j] = false;
+            wanted.extend([row.x1, row.y1, row.x2, row.y2]);
+            found.extend([got[j].x1, got[j].y1, got[j].x2, got[j].y2]);
+        }
+    }
+    let paired = wanted.len() as f64 / 4.0 / reference.len().max(1) as f64;
+    let boxes = if paired >= LEAST_PAIRED {
+        tensors(&wanted, &found)
+    } else {
+        TensorAgreement { cosine: 0.0, max_abs: WORST, sqnr_db: Some(-WORST) }
+    };
+    // A count that differs by a box at a threshold is told by the boxes.
+    let shorter = reference.len().min(got.len());
+    let scores = tensors(&sorted(reference)[..shorter], &sorted(got)[..shorter]);
+    Some(Rows { boxes, scores })
+}
+
+/// Scores, the surest first.
+fn sorted(rows: &[Detection]) -> Vec<f32> {
+    let mut scores: Vec<f32> = rows.iter().map(|row| row.score).collect();
+    scores.sort_by(|a, b| b.total_cmp(a));
+    scores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(x1: f32, score: f32, class: u32) -> Detection {
+        Detection { x1, y1: 0.0, x2: x1 + 10.0, y2: 10.0, score, class }
+    }
+
+    #[test]
+    fn rows_that_trade_places_are_no_noise() {
+        let one = [row(0.0, 0.5, 1), row(100.0, 0.4, 1), row(200.0, 0.3, 2)];
+        let two = [one[2], one[0], one[1]];
+        let same = rows(&one, &two).unwrap();
+        assert_eq!((same.boxes.sqnr_db, same.scores.sqnr_db), (None, None));
+    }
+
+    #[test]
+    fn another_last_row_is_as_little_noise_as_its_score() {
+        let many: Vec<Detection> = (0..100u8).map(|i| row(f32::from(i) * 20.0, 0.01, 0)).collect();
+        let mut other = many.clone();
+        other[99] = row(9000.0, 0.010_000_1, 0);
+        let near = rows(&many, &other).unwrap();
+        assert!(near.scores.sqnr_db.unwrap() > 90.0 && near.boxes.sqnr_db.is_none(), "{near:?}");
+    }
+
+    #[test]
+    fn boxes_in_other_places_are_the_worst_and_scores_of_nothing_too() {
+        let one = [row(0.0, 0.5, 1), row(100.0, 0.4, 1)];
+        let moved = [row(50.0, 0.5, 1), row(150.0, 0.4, 1)];
+        assert_eq!(rows(&one, &moved).unwrap().boxes.cosine, 0.0);
+        let zeroed = one.map(|row| Detection { score: 0.0, ..row });
+        assert_eq!(rows(&one, &zeroed).unwrap().scores.cosine, 0.0);
+        let other_class = one.map(|row| Detection { class: 2, ..row });
+        assert_eq!(rows(&one, &other_class).unwrap().boxes.max_abs, WORST);
+        assert_eq!(rows(&[], &[]), None);
+        assert_eq!(rows(&one, &[]).unwrap().boxes.cosine, 0.0, "nothing is left");
+    }
+}
