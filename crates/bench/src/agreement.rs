@@ -57,9 +57,10 @@ impl Outputs {
         Found { kept: &self.kept, candidates, ranked: self.is_final }
     }
 
-    /// Which boxes stay where they are when the input is perturbed.
-    pub fn stands(&self, perturbed: &Outputs) -> Vec<bool> {
-        agreement::stands(self.found(), perturbed.found())
+    /// Which boxes stay where they are when the input is perturbed; `None` where there are too many to choose from.
+    pub fn stands(&self, perturbed: &Outputs) -> Option<Vec<bool>> {
+        let both = self.candidates.is_some() && perturbed.candidates.is_some();
+        both.then(|| agreement::stands(self.found(), perturbed.found()))
     }
 }
 
@@ -86,7 +87,7 @@ impl Seen {
             (true, true) => {
                 let rows = reference.candidates.as_deref().zip(got.candidates.as_deref());
                 let rows = rows.and_then(|(a, b)| agreement::rows(a, b));
-                (rows.map(|rows| rows.boxes), rows.map(|rows| rows.scores))
+                (rows.and_then(|rows| rows.boxes), rows.map(|rows| rows.scores))
             }
             // Anchors against final boxes: only what becomes of them can be compared.
             _ => (None, None),

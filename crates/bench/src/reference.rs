@@ -78,7 +78,7 @@ pub(crate) fn compute(cell: &mut Cell, by: String, count: usize, epsilon: f64) -
         cell.replay_perturbed(frame, epsilon)?;
         let perturbed = cell.taken(0)?;
         seen.add(&outputs, &perturbed, &[]);
-        frames.push(Frame { stands: outputs.stands(&perturbed), outputs });
+        frames.push(Frame { stands: outputs.stands(&perturbed).unwrap_or_default(), outputs });
     }
     let is_detector = matches!(cell.pipeline, Pipeline::Detector(_));
     let stands = || frames.iter().flat_map(|frame| &frame.stands);

@@ -41,6 +41,7 @@ pub(crate) fn cell(id: &str, p50: f64) -> CellRecord {
             boxes: None,
             scores: None,
             matched_boxes: Some(1.0),
+            ..prony_types::Agreement::default()
         }),
         input: Some(InputRecord {
             source: "scenes".into(),

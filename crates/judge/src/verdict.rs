@@ -192,16 +192,16 @@ fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {
     for (what, tensor, moved) in parts {
         let Some(tensor) = tensor else { continue };
         let allowed = bounds.with_rounding(moved);
-        let why = if allowed == bounds { "" } else { ", which allows for the model's own rounding" };
+        let why = if allowed.sqnr_db >= bounds.known_db { "" } else { ", which allows for the model's own rounding" };
         // Written so that a NaN is below the bound too.
         if !matches!(tensor.cosine.partial_cmp(&allowed.cosine), Some(order) if order.is_ge()) {
-            let (cosine, bound) = (tensor.cosine, allowed.cosine);
-            let reason = format!("cosine of {what} is {cosine:.5} against {reference}, below {bound:.4}{why}");
+            let (cosine, bound) = (tensor.cosine, (allowed.cosine * 1e4).round() / 1e4);
+            let reason = format!("cosine of {what} is {cosine:.5} against {reference}, below {bound}{why}");
             findings.push((Verdict::WrongOutput, reason));
         } else if let Some(sqnr) = tensor.sqnr_db.filter(|&sqnr| sqnr < allowed.sqnr_db) {
-            let bound = allowed.sqnr_db;
+            let bound = (allowed.sqnr_db * 10.0).round() / 10.0;
             let reason =
-                format!("noise of {what} is only {sqnr:.1} dB below {reference}, {bound:.1} dB is the least{why}");
+                format!("noise of {what} is only {sqnr:.1} dB below {reference}, {bound} dB is the least{why}");
             findings.push((Verdict::WrongOutput, reason));
         }
         sensitive(evidence.precision, what, moved, allowed, findings);

@@ -1,6 +1,6 @@
 //! A verdict a rule: each fires on its own, and stays silent beside it.
 
-use prony_types::{CocoFigures, DataRecord, PostSpec, ProviderShare, TensorAgreement};
+use prony_types::{CocoFigures, DataRecord, PostSpec, ProviderShare, Sensitivity, TensorAgreement};
 
 use super::*;
 use crate::stats::summarize;
@@ -109,6 +109,7 @@ fn beside_nan_nothing_else_is_said_about_outputs() {
         boxes: Some(worst),
         scores: Some(worst),
         matched_boxes: Some(0.0),
+        ..Agreement::default()
     };
     let (verdict, reasons) =
         judge(&Evidence { check: Some(check), agreement: Some(&agreement), ..evidence(&stats, &telemetry) });
@@ -125,6 +126,7 @@ fn a_zeroed_score_tensor_is_wrong_even_with_perfect_boxes() {
         boxes: tensor(boxes),
         scores: tensor(scores),
         matched_boxes,
+        ..Agreement::default()
     };
     let of = |agreement: &Agreement| judge(&Evidence { agreement: Some(agreement), ..evidence(&stats, &telemetry) });
     assert_eq!(of(&agreement(1.0, 0.99995, Some(1.0))).0, Verdict::Valid);
@@ -139,13 +141,63 @@ fn a_zeroed_score_tensor_is_wrong_even_with_perfect_boxes() {
 fn outputs_without_a_head_are_not_called_boxes() {
     let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
     let far = TensorAgreement { cosine: 0.5, max_abs: 1.0, sqnr_db: None };
-    let headless = Agreement { reference: "fp32".into(), boxes: Some(far), scores: None, matched_boxes: None };
+    let headless = Agreement { reference: "fp32".into(), boxes: Some(far), ..Agreement::default() };
     let of = |agreement: &Agreement| judge(&Evidence { agreement: Some(agreement), ..evidence(&stats, &telemetry) }).1;
     assert_eq!(of(&headless), ["cosine of outputs is 0.50000 against fp32, below 0.9999"]);
     let boxes = ["cosine of boxes is 0.50000 against fp32, below 0.9999"];
     assert_eq!(of(&Agreement { matched_boxes: Some(1.0), ..headless.clone() }), boxes);
     let near = TensorAgreement { cosine: 1.0, ..far };
     assert_eq!(of(&Agreement { scores: Some(near), ..headless }), boxes);
+}
+
+fn with_noise(sqnr_db: f64, rounding_db: f64) -> Agreement {
+    let tensor =
+        |db: f64| Some(TensorAgreement { cosine: 1.0 - 10f64.powf(-db / 10.0) / 2.0, max_abs: 0.1, sqnr_db: Some(db) });
+    let moved = Sensitivity {
+        epsilon: 1e-7,
+        boxes: tensor(rounding_db),
+        scores: tensor(rounding_db),
+        rest: None,
+        unstable_boxes: Some(0.25),
+    };
+    Agreement {
+        reference: "fp32 on ort-cpu".into(),
+        boxes: tensor(sqnr_db),
+        scores: tensor(sqnr_db),
+        matched_boxes: Some(1.0),
+        sensitivity: Some(moved),
+        ..Agreement::default()
+    }
+}
+
+#[test]
+fn a_chaotic_model_is_not_called_wrong_for_its_own_rounding() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let of = |agreement: &Agreement, precision| {
+        judge(&Evidence { precision, agreement: Some(agreement), ..evidence(&stats, &telemetry) })
+    };
+    // Rounding carries it to 45 dB; a cell at 35 dB is a few times further off, one at 20 dB is not explained by it.
+    let (verdict, reasons) = of(&with_noise(35.0, 45.0), Precision::Fp32);
+    assert_eq!(verdict, Verdict::Valid, "{reasons:?}");
+    let note = "note: this model is sensitive: an input rounded to fp32 alone moves boxes by 0.56 %";
+    assert!(reasons.iter().any(|reason| reason.starts_with(note)), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("25.0 % of the boxes move")), "{reasons:?}");
+    let (verdict, reasons) = of(&with_noise(20.0, 45.0), Precision::Fp32);
+    assert_eq!(verdict, Verdict::WrongOutput);
+    assert!(reasons[0].contains("25 dB is the least, which allows for the model's own rounding"), "{reasons:?}");
+    // In fp16 nothing is left to compare, and that is said.
+    let (verdict, reasons) = of(&with_noise(2.0, 4.0), Precision::Fp16);
+    assert_eq!(verdict, Verdict::Valid, "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("cannot tell a wrong output from rounding")), "{reasons:?}");
+    // Steps of int8 depend on ranges: its bounds are its own.
+    assert_eq!(of(&with_noise(9.0, 4.0), Precision::Int8).0, Verdict::WrongOutput);
+}
+
+#[test]
+fn a_model_that_rounding_does_not_move_must_be_near_its_reference() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let of = |db| judge(&Evidence { agreement: Some(&with_noise(db, 140.0)), ..evidence(&stats, &telemetry) }).0;
+    assert_eq!((of(134.0), of(71.0), of(60.0)), (Verdict::Valid, Verdict::Valid, Verdict::WrongOutput));
 }
 
 #[test]
@@ -340,6 +392,7 @@ fn a_coarser_precision_may_be_further_from_the_reference() {
         boxes: Some(near),
         scores: Some(near),
         matched_boxes: Some(0.96),
+        ..Agreement::default()
     };
     let of = |precision| judge(&Evidence { precision, agreement: Some(&agreement), ..evidence(&stats, &telemetry) });
     assert_eq!(of(Precision::Fp16).0, Verdict::Valid);

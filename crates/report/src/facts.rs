@@ -2,7 +2,7 @@
 
 use prony_types::{
     CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, MethodRecord, Outcome, Plan, PythonPackage,
-    RunRecord, RuntimeRecord, RuntimeState, SourceSpec, Stage, StageStats, TensorAgreement,
+    RunRecord, RuntimeRecord, RuntimeState, Sensitivity, SourceSpec, Stage, StageStats, TensorAgreement,
 };
 
 use crate::{accuracy, figure, row};
@@ -416,8 +416,25 @@ fn agreement(cell: &CellRecord) -> Option<Group> {
     let headless = agreement.scores.is_none() && agreement.matched_boxes.is_none();
     list.maybe(if headless { "outputs" } else { "boxes" }, agreement.boxes.as_ref().map(tensor));
     list.maybe("scores", agreement.scores.as_ref().map(tensor));
-    list.maybe("matched boxes", agreement.matched_boxes.map(figure::percent));
+    list.maybe("masks, key points", agreement.rest.as_ref().map(tensor));
+    let of = agreement.compared_boxes.map(|boxes| format!(" of {}", figure::count(boxes))).unwrap_or_default();
+    list.maybe("matched boxes", agreement.matched_boxes.map(|share| figure::percent(share) + &of));
+    list.maybe("moved by rounding alone", agreement.sensitivity.as_ref().map(|moved| sensitivity(moved, headless)));
     list.group("Agreement")
+}
+
+/// How far an input that is rounded carries the reference's own outputs.
+fn sensitivity(moved: &Sensitivity, headless: bool) -> String {
+    let noise = |what: &str, tensor: Option<TensorAgreement>| match tensor?.sqnr_db {
+        None => Some(format!("{what} not at all")),
+        Some(db) if db == -f64::MAX => Some(format!("{what} {}", figure::NOT_COMPARABLE)),
+        Some(db) => Some(format!("{what} SQNR {}\u{a0}dB", figure::number(db))),
+    };
+    let first = if headless { "outputs" } else { "boxes" };
+    let parts = [(first, moved.boxes), ("scores", moved.scores), ("masks, key points", moved.rest)];
+    let mut words: Vec<String> = parts.into_iter().filter_map(|(what, tensor)| noise(what, tensor)).collect();
+    words.extend(moved.unstable_boxes.map(|share| format!("{} of the boxes", figure::percent(share))));
+    format!("{} (input values moved by {:.2e} of themselves)", words.join(", "), moved.epsilon)
 }
 
 fn tensor(t: &TensorAgreement) -> String {

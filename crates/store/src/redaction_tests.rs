@@ -199,6 +199,7 @@ fn cell(spec: &CellSpec) -> CellRecord {
             boxes: None,
             scores: None,
             matched_boxes: None,
+            ..Agreement::default()
         }),
         accuracy: Some(AccuracyRecord {
             figures: CocoFigures::default(),

@@ -12,6 +12,8 @@ pub struct Bounds {
     pub cosine: f64,
     /// Lowest signal-to-noise ratio, of boxes and scores each.
     pub sqnr_db: f64,
+    /// The same where it is known how far rounding carries the model: no allowance is needed then for chaotic ones.
+    pub known_db: f64,
     /// Lowest share of boxes that found their like.
     pub matched: f64,
 }
@@ -27,17 +29,19 @@ impl Bounds {
             Precision::Int8 | Precision::Fp8 | Precision::Native => (0.98, 10.0, 0.80),
             Precision::Nvfp4 => (0.95, 8.0, 0.70),
         };
-        Bounds { cosine, sqnr_db, matched }
+        // Backends in fp32 lie above 130 dB of each other; arithmetic in TF32 or fp16 lies below 90.
+        let known_db = if matches!(precision, Precision::Fp32) { 70.0 } else { sqnr_db };
+        Bounds { cosine, sqnr_db, known_db, matched }
     }
 
     /// The same for a tensor that rounding alone moves: where several times that is more than the precision's own bounds
     /// allow, it is allowed.
     pub fn with_rounding(self, moved: Option<TensorAgreement>) -> Bounds {
         let Some(rounding) = moved.and_then(|moved| moved.sqnr_db) else { return self };
-        let sqnr_db = self.sqnr_db.min(rounding - 20.0 * SEVERAL.log10());
+        let sqnr_db = self.known_db.min(rounding - 20.0 * SEVERAL.log10());
         // Noise that stands at a right angle to the signal turns it by this much.
         let turned = 1.0 / (1.0 + 10f64.powf(-sqnr_db / 10.0)).sqrt();
-        let cosine = if sqnr_db < self.sqnr_db { self.cosine.min(turned) } else { self.cosine };
+        let cosine = if sqnr_db < self.known_db { self.cosine.min(turned) } else { self.cosine };
         // Noise as large as the signal may turn it anywhere.
         Bounds { sqnr_db, cosine: if sqnr_db <= 0.0 { -1.0 } else { cosine }, ..self }
     }
@@ -67,7 +71,10 @@ mod tests {
         let fp32 = Bounds::of(Precision::Fp32);
         assert_eq!(fp32.with_rounding(None), fp32);
         assert_eq!(fp32.with_rounding(moved(None)), fp32);
-        assert_eq!(fp32.with_rounding(moved(Some(130.0))), fp32);
+        let known = fp32.with_rounding(moved(Some(130.0)));
+        assert_eq!((known.cosine, known.sqnr_db), (fp32.cosine, 70.0), "and less noise is allowed");
+        let fp16 = Bounds::of(Precision::Fp16);
+        assert_eq!(fp16.with_rounding(moved(Some(130.0))), fp16);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Outputs against a reference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     /// What the reference is, in words.
     pub reference: String,
