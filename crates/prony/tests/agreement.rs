@@ -133,28 +133,39 @@ fn twenty_broken_models_are_caught_or_shown_not_to_matter() {
     let place = Place::new();
     let models = broken();
     assert_eq!(models.len(), 20);
-    let mut files = vec![write_model(&place.path("right.onnx"), &builtin())];
+    let right = write_model(&place.path("right.onnx"), &builtin());
+    let file = |name: &str| place.path(&format!("{name}.onnx")).to_str().unwrap().to_owned();
+    let mut files = vec![right.clone()];
     files.extend(models.iter().map(|(name, model)| write_model(&place.path(&format!("{name}.onnx")), model)));
     let mut args: Vec<&str> = files.iter().map(String::as_str).collect();
-    args.extend(["--backends", "rten", "--reference", "builtin-rgb", "--data", "scenes", "--limit", "64"]);
-    args.extend(["--samples", "2", "--warmup", "0"]);
-    let output = place.bench(&args).output().unwrap();
-    expect_code(&output, 3);
+    let short = ["--samples", "2", "--warmup", "0", "--frames", "4"];
+    args.extend(["--backends", "rten", "--reference", "builtin-rgb"]);
+    args.extend(short);
+    expect_code(&place.bench(&args).output().unwrap(), 3);
     let record = place.record();
-    let right = cell(&record, "right:rten:fp32");
-    assert_ne!(right.verdict, Some(Verdict::WrongOutput), "{:?}", right.verdict_reasons);
-    let mut passed = Vec::new();
-    for (name, _) in &models {
-        let found = cell(&record, &format!("{name}:rten:fp32"));
-        assert_eq!(found.status, CellStatus::Completed, "{name}: {:?}", found.reason);
-        if found.verdict != Some(Verdict::WrongOutput) {
-            let lost = 100.0 * (map(right) - map(found));
-            assert!(lost < 0.5, "{name} loses {lost:.2} points and nobody says so: {:?}", found.agreement);
-            passed.push(name);
-        }
+    let of = |name: &str| cell(&record, &format!("{name}:rten:fp32"));
+    assert_ne!(of("right").verdict, Some(Verdict::WrongOutput), "{:?}", of("right").verdict_reasons);
+    let passed = models.iter().map(|(name, _)| of(name)).filter(|cell| cell.verdict != Some(Verdict::WrongOutput));
+    let passed: Vec<&str> = passed.map(|cell| &*cell.model.name).collect();
+    // A single weight by 5 %, or two classes where the frames show none of them large: nothing else may pass.
+    let harmless = |name: &str| name.starts_with("weight-") || name == "classes-at-one-stride";
+    assert!(passed.iter().all(|name| harmless(name)), "{passed:?}");
+    assert!(record.cells.iter().all(|cell| cell.status == CellStatus::Completed), "{record:?}");
+
+    let scored = Place::new();
+    let mut files = vec![right];
+    files.extend(passed.iter().map(|name| file(name)));
+    let mut args: Vec<&str> = files.iter().map(String::as_str).collect();
+    args.extend(["--backends", "rten", "--data", "scenes", "--limit", "64"]);
+    args.extend(short);
+    scored.bench(&args).output().unwrap();
+    let record = scored.record();
+    let of = |name: &str| map(cell(&record, &format!("{name}:rten:fp32")));
+    for name in passed {
+        let lost = 100.0 * (of("right") - of(name));
+        println!("{name} passes and loses {lost:.2} points");
+        assert!(lost < 0.5, "{name} loses {lost:.2} points and nobody says so");
     }
-    // A single weight by 5 %: nothing else may pass.
-    assert!(passed.iter().all(|name| name.starts_with("weight-")), "{passed:?}");
 }
 
 /// A batch in which every item gets what the first one would.
