@@ -189,10 +189,12 @@ fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {
         ("scores", agreement.scores, rounding.and_then(|moved| moved.scores)),
         ("masks and key points", agreement.rest, rounding.and_then(|moved| moved.rest)),
     ];
+    let (mut sensitive, mut allowed_db) = (Vec::new(), f64::INFINITY);
     for (what, tensor, moved) in parts {
         let Some(tensor) = tensor else { continue };
         let allowed = bounds.with_rounding(moved);
-        let why = if allowed.sqnr_db >= bounds.known_db { "" } else { ", which allows for the model's own rounding" };
+        let wider = moved.is_some() && allowed.sqnr_db < bounds.known_db;
+        let why = if wider { ", which allows for the model's own rounding" } else { "" };
         // Written so that a NaN is below the bound too.
         if !matches!(tensor.cosine.partial_cmp(&allowed.cosine), Some(order) if order.is_ge()) {
             let (cosine, bound) = (tensor.cosine, (allowed.cosine * 1e4).round() / 1e4);
@@ -204,7 +206,13 @@ fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {
                 format!("noise of {what} is only {sqnr:.1} dB below {reference}, {bound} dB is the least{why}");
             findings.push((Verdict::WrongOutput, reason));
         }
-        sensitive(evidence.precision, what, moved, allowed, findings);
+        if let Some(db) = moved.and_then(|moved| moved.sqnr_db).filter(|_| allowed.sqnr_db < bounds.sqnr_db) {
+            sensitive.push((what, 100.0 * 10f64.powf(-db / 20.0)));
+            allowed_db = allowed_db.min(allowed.sqnr_db);
+        }
+    }
+    if !sensitive.is_empty() {
+        findings.push((Verdict::Valid, is_sensitive(evidence.precision, &sensitive, allowed_db)));
     }
     if let Some(share) = agreement.matched_boxes.filter(|&share| share < bounds.matched) {
         let (percent, bound) = (share * 100.0, bounds.matched * 100.0);
@@ -220,26 +228,16 @@ fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {
     }
 }
 
-/// Says where rounding alone moves outputs so far that agreement can tell little.
-fn sensitive(
-    precision: Precision,
-    what: &str,
-    moved: Option<TensorAgreement>,
-    allowed: Bounds,
-    findings: &mut Findings,
-) {
-    let Some(moved) = moved.filter(|_| allowed.sqnr_db < Bounds::of(precision).sqnr_db) else { return };
-    let Some(db) = moved.sqnr_db else { return };
-    let percent = 100.0 * 10f64.powf(-db / 20.0);
-    let tells = if allowed.sqnr_db < TELLS_NOTHING_DB {
+/// That rounding alone moves outputs so far that agreement can tell less: what, and by how many per cent.
+fn is_sensitive(precision: Precision, moved: &[(&str, f64)], allowed_db: f64) -> String {
+    let moved: Vec<String> = moved.iter().map(|(what, percent)| format!("{what} by {percent:.2} %")).collect();
+    let moved = moved.join(" and ");
+    let tells = if allowed_db < TELLS_NOTHING_DB {
         "agreement cannot tell a wrong output from rounding; score it with --data"
     } else {
         "more noise is allowed for it"
     };
-    let reason = format!(
-        "this model is sensitive: an input rounded to {precision} alone moves {what} by {percent:.2} %, so {tells}"
-    );
-    findings.push((Verdict::Valid, reason));
+    format!("this model is sensitive: an input rounded to {precision} alone moves {moved}, so {tells}")
 }
 
 fn placement(evidence: &Evidence<'_>, findings: &mut Findings) {
