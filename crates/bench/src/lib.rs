@@ -8,6 +8,7 @@ mod channel;
 mod child;
 mod clock;
 mod consistency;
+mod digest;
 mod evaluate;
 mod frames;
 mod measure;
@@ -20,6 +21,7 @@ mod worker;
 
 pub use child::{CHILD_VERB, run_child};
 pub use clock::now_ns;
+pub use digest::outputs_sha256;
 pub use measure::WARMUP_LIMIT_S;
 pub use outputs::boxes_of;
 pub use reference::reference_by;
