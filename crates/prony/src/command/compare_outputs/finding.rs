@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::output::print;
 use prony_judge::agreement::WORST;
-use prony_types::{Agreement, BackendRecord, Precision, TensorAgreement};
+use prony_types::{Agreement, ArtifactSpec, BackendRecord, Precision, TensorAgreement};
 use serde::Serialize;
 
 /// Version of the format of `--json`.
@@ -44,6 +44,9 @@ pub(super) struct Finding {
 pub(super) struct SideRecord {
     pub(super) model: String,
     pub(super) sha256: String,
+    /// The engine that was built from the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) engine: Option<ArtifactSpec>,
     pub(super) backend: BackendRecord,
     pub(super) executed: String,
     #[serde(skip_serializing_if = "Option::is_none")]
