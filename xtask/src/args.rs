@@ -20,7 +20,8 @@ dist  Build release binaries that run wherever glibc is 2.31 or later (JetPack 5
   --out DIR      Where to put it [default: dist in the repository]
 
 gpu   Build the release binary and check on this machine's NVIDIA GPU what CI cannot: stages on the device, placement,
-      agreement, limits and fallbacks of ort-cuda (tools/gpu_check). Without a GPU it says that it was skipped.
+      agreement, limits and fallbacks of ort-cuda (tools/gpu_check), and TensorRT and its engines
+      (tools/gpu_check_tensorrt, tools/gpu_check_engines). Without a GPU it says that it was skipped.
 
 dist needs python3 with venv or pip, which fetches cargo-zigbuild and ziglang into the target folder, and rustup where the
 standard library of a target is not installed yet.

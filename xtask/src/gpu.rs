@@ -11,7 +11,7 @@ use crate::tools;
 const SIGNS: [&str; 3] = ["/dev/nvidia0", "/dev/nvhost-gpu", "/dev/nvgpu/igpu0/power"];
 
 /// Builds the release binary and has `tools/gpu_check` look at it, with these models beside the built-in ones, and then
-/// `tools/gpu_check_tensorrt`, which skips itself where there is no TensorRT.
+/// `tools/gpu_check_tensorrt` and `tools/gpu_check_engines`, which skip themselves where there is no TensorRT.
 pub(crate) fn run(models: &[String]) -> Result<()> {
     if !SIGNS.iter().any(|sign| Path::new(sign).exists()) {
         eprintln!("gpu: SKIPPED: no NVIDIA GPU here ({} and the like are not there)", SIGNS[0]);
@@ -31,5 +31,11 @@ pub(crate) fn run(models: &[String]) -> Result<()> {
         .arg(build.join("gpu-runs/tensorrt"));
     // The quickest builds: what is checked does not depend on how hard TensorRT looked for kernels.
     check.args(["--options", "--opt-level 0"]);
-    tools::run(&mut check).context("a check of TensorRT does not hold")
+    tools::run(&mut check).context("a check of TensorRT does not hold")?;
+    let mut check = Command::new("python3");
+    check
+        .arg(root.join("tools/gpu_check_engines"))
+        .arg(build.join("release/prony"))
+        .arg(build.join("gpu-runs/engines"));
+    tools::run(&mut check).context("a check of engines does not hold")
 }

@@ -30,7 +30,7 @@ pub use fault::FaultySession;
 pub use ort::NO_TF32;
 pub use precision::{made_elsewhere, precision_of};
 pub use session::{Session, SessionSpec, SlotInput, Timing};
-pub use tensorrt::inspect_engine;
+pub use tensorrt::{OpenedEngine, inspect_engine, open_engine};
 
 /// Something that can execute models. Asking it anything but to open a model loads no library.
 pub trait Backend {

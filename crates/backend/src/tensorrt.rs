@@ -5,6 +5,7 @@ mod inspect;
 mod io;
 mod layers;
 mod load;
+mod opened;
 mod session;
 
 use prony_nvinfer::Profiler;
@@ -12,7 +13,8 @@ use prony_types::{BackendName, LayersRecord, ModelFormat, ModelInfo, Precision, 
 
 pub use self::inspect::inspect_engine;
 use self::io::Wish;
-use self::load::{Ask, Plan};
+use self::load::{Ask, Loaded, Plan};
+pub use self::opened::{OpenedEngine, open_engine};
 use self::session::{Setup, TrtSession};
 use crate::gpu::Wait;
 use crate::{Backend, BackendError, Proof, Session, SessionSpec, precision_of};
@@ -81,18 +83,27 @@ fn supports(backend: BackendName, precision: Precision, model: &ModelInfo) -> Re
 }
 
 fn open(spec: &SessionSpec<'_>, profiler: Option<&Profiler>) -> Result<TrtSession, BackendError> {
+    session_of(load_for(spec)?, spec, profiler)
+}
+
+/// Loads the engine that a session runs.
+fn load_for(spec: &SessionSpec<'_>) -> Result<Loaded, BackendError> {
     supports(BackendName::Tensorrt, spec.precision, &spec.model.info).map_err(unsupported)?;
     let Some(runtime) = &spec.runtime else {
         return Err(unsupported("no TensorRT was named; give --library nvinfer=/path/to/libnvinfer.so".into()));
     };
-    let loaded = load::load(&Ask {
+    load::load(&Ask {
         runtime,
         plugins: &spec.provider.trt_plugins,
         device: spec.device,
         limit: spec.provider.gpu_mem_limit_bytes,
         force: spec.provider.force_engine,
         plan: &|| Plan::of(spec.model, spec.artifact.as_ref()),
-    })?;
+    })
+}
+
+/// Makes a session of a loaded engine.
+fn session_of(loaded: Loaded, spec: &SessionSpec<'_>, profiler: Option<&Profiler>) -> Result<TrtSession, BackendError> {
     let wish = Wish { batch: Some(spec.batch), imgsz: spec.imgsz, shapes: &spec.shapes };
     let wait = if spec.provider.blocking_wait { Wait::Block } else { Wait::Spin };
     TrtSession::new(loaded, &Setup { wish, slots: spec.slots.max(1), wait, profiler, precision: spec.precision })

@@ -9,6 +9,7 @@ mod channel;
 mod child;
 mod clock;
 mod consistency;
+mod digest;
 mod evaluate;
 mod frames;
 mod measure;
@@ -22,6 +23,7 @@ mod worker;
 
 pub use child::{CHILD_VERB, run_child};
 pub use clock::now_ns;
+pub use digest::outputs_sha256;
 pub use measure::WARMUP_LIMIT_S;
 pub use reference::reference_by;
 pub use ring::{RingError, RingReader, RingWriter, Shared};

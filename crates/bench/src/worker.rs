@@ -9,8 +9,8 @@ use prony_forge::{ForgeError, Prepared};
 use prony_source::scenes::kind_for;
 use prony_types::{
     Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, Dim, DiscoverJob, EventKind,
-    FailureKind, HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, ReferenceJob,
-    SceneKind, TensorSpec, WORKER_PROTOCOL,
+    FailureKind, HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, OutputsRecord, Phase,
+    ReferenceJob, SceneKind, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -19,7 +19,7 @@ use crate::consistency::{self, Witness};
 use crate::evaluate::{Unscored, evaluate};
 use crate::frames::{self, Feed};
 use crate::measure::{Cell, Detector, MeasureError, Pipeline};
-use crate::{RingWriter, now_ns, outputs, reference, tensors, trtexec};
+use crate::{RingWriter, now_ns, outputs, outputs_sha256, reference, tensors, trtexec};
 
 /// Calls in flight while throughput is measured: one being prepared while another runs.
 const THROUGHPUT_SLOTS: usize = 2;
@@ -224,6 +224,8 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
     cell.replay(0)?;
     let mut device = cell.session.device_use();
     let first = cell.all_taken()?;
+    let outputs = OutputsRecord { frame: 0, sha256: outputs_sha256(&*cell.session) };
+    channel.emit(EventKind::Hashed { outputs })?;
     channel.emit(EventKind::Frames {
         count: cell.feed.len() as u32,
         size: cell.feed.size(),

@@ -5,7 +5,7 @@
 
 use prony_types::{
     AccuracyRecord, Agreement, BudgetSpec, ConsistencyCheck, InputRecord, LayersRecord, MemoryRecord, OutputCheck,
-    PlacementRecord, Precision, StageStats, Telemetry, TensorAgreement, Verdict,
+    PlacementRecord, Precision, StageStats, Telemetry, Verdict,
 };
 
 use crate::agreement::{Bounds, epsilon};
@@ -67,6 +67,8 @@ pub struct Evidence<'a> {
     pub layers: Option<&'a LayersRecord>,
     /// Why that could not be found out.
     pub layers_problem: Option<&'a str>,
+    /// What the library warned of while it loaded the model.
+    pub warnings: &'a [String],
     /// Memory against its limit.
     pub memory: Option<&'a MemoryRecord>,
     /// Readings while this cell was timed.
@@ -96,6 +98,7 @@ pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     agreement(evidence, &mut findings);
     placement(evidence, &mut findings);
     layers(evidence, &mut findings);
+    warnings(evidence.warnings, &mut findings);
     memory(evidence.memory, &mut findings);
     if evidence.timed {
         throttling(evidence.telemetry, &mut findings);
@@ -265,6 +268,12 @@ fn layers(evidence: &Evidence<'_>, findings: &mut Findings) {
     if let Some(reason) = evidence.layers.and_then(|layers| not_in_precision(evidence.precision, layers)) {
         findings.push((Verdict::FellBack, reason));
     }
+}
+
+/// Something to know beside the figures and no objection: a library warns of an engine that was built on another model of
+/// GPU, which runs and may be slower than one that was built here.
+fn warnings(warnings: &[String], findings: &mut Findings) {
+    findings.extend(warnings.iter().map(|line| (Verdict::Valid, format!("the library warned on loading: {line}"))));
 }
 
 fn memory(memory: Option<&MemoryRecord>, findings: &mut Findings) {

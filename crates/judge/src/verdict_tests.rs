@@ -54,6 +54,7 @@ fn evidence<'a>(stats: &'a StageStats, telemetry: &'a [Telemetry]) -> Evidence<'
         placement_problem: None,
         layers: None,
         layers_problem: None,
+        warnings: &[],
         memory: None,
         telemetry,
         lost_samples: 0,
@@ -495,4 +496,13 @@ fn a_memory_limit_that_was_nearly_reached_is_a_note() {
     let (verdict, reasons) = judge(&Evidence { memory: Some(&memory), ..evidence(&stats, &telemetry) });
     assert_eq!((verdict, reasons.as_slice()), (Verdict::Valid, &["note: 3.9 MiB of 4 MiB".to_owned()][..]));
     assert!(is_note(&reasons[0]));
+}
+
+#[test]
+fn what_a_library_warned_of_on_loading_is_a_note_and_no_objection() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let warnings = ["Using an engine plan file across different models of devices is not recommended".to_owned()];
+    let (verdict, reasons) = judge(&Evidence { warnings: &warnings, ..evidence(&stats, &telemetry) });
+    assert_eq!(verdict, Verdict::Valid);
+    assert_eq!(reasons, [format!("note: the library warned on loading: {}", warnings[0])]);
 }

@@ -20,7 +20,8 @@ pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs, PruneR
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
 pub(crate) use self::quantize::QuantizeArgs;
-use crate::command::Shape;
+use crate::command::{OwnLibrary, Shape};
+use crate::engine_options::EngineArgs;
 use crate::options::{BenchOptions, DeviceIndex, ImageSize, Library};
 use crate::runtime::Request;
 use crate::version::VERSION;
@@ -145,27 +146,35 @@ pub(crate) struct PrintArgs {
   prony run net.onnx --input a=a.npy --input b=b.npy --output y.npz
   prony run net.onnx --input x.npz --shape ids=1x128 --json    arrays named as the inputs
   prony run half.onnx --backend ort-cpu --library libonnxruntime.so --input x.npy
+  prony run yolo.engine --input photo.jpg --output boxes.jpg   a TensorRT engine
+  prony run yolo.onnx --backend tensorrt --precision fp16 --input photo.jpg   its engine is built, or found in the cache
 
 Arrays may be in C or Fortran order, of either byte order. Floats are widened, or rounded and
 that is said; whole numbers are converted where every one fits; a bf16 input takes its bits as
 uint16, or floats. Outputs are written in the type that they are widened to: float32, int32 or
 int64. An image is letterboxed as `prony bench` does it.
 
-The model runs in this very process: what crashes it is seen as it is.
+The model runs in this very process: what crashes it is seen as it is. An engine is built in a
+process of its own, as `prony bench` builds it.
+
+outputs_sha256 in --json is the hash that `prony bench` records for its first frame (cells[].outputs
+in report.json): with the same image, backend and precision, equal hashes mean equal outputs to
+the bit.
 
 Exit codes: 0 all well; 1 the backend failed; 2 wrong usage or bad input; 3 an output holds NaN
-or infinity.")]
+or infinity; 130 interrupted while an engine was built.")]
 pub(crate) struct RunArgs {
-    /// A model file (.onnx), or builtin-rgb, builtin-thermal
+    /// A model file (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal
     pub(crate) model: String,
 
-    /// What executes it
-    #[arg(long, value_name = "NAME", default_value = "rten", help_heading = "Backend")]
-    pub(crate) backend: BackendName,
+    /// What executes it [default: rten; tensorrt for an engine]
+    #[arg(long, value_name = "NAME", help_heading = "Backend")]
+    pub(crate) backend: Option<BackendName>,
 
-    /// The library of ort-* or openvino [default: what is found here; see `prony doctor`]
-    #[arg(long, value_name = "FILE", help_heading = "Backend")]
-    pub(crate) library: Option<PathBuf>,
+    /// The library of the backend, or any other by its name, e.g. nvonnxparser=/opt/tensorrt/lib/libnvonnxparser.so.10; may be
+    /// repeated [default: what is found here; see `prony doctor`]
+    #[arg(long, value_name = "[NAME=]FILE", help_heading = "Backend")]
+    pub(crate) library: Vec<OwnLibrary>,
 
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR", help_heading = "Backend")]
@@ -174,6 +183,10 @@ pub(crate) struct RunArgs {
     /// Arithmetic [default: what the file brings]
     #[arg(long, value_name = "P", help_heading = "Backend")]
     pub(crate) precision: Option<Precision>,
+
+    /// Try an engine although it was built for another GPU or another TensorRT
+    #[arg(long, help_heading = "Backend")]
+    pub(crate) force: bool,
 
     /// Which device, from 0
     #[arg(long, value_name = "N", default_value_t, help_heading = "Backend")]
@@ -209,6 +222,9 @@ pub(crate) struct RunArgs {
     /// How outputs become boxes: auto, dense, objectness, dfl, end2end, efficient-nms, rtdetr, none [default: auto]
     #[arg(long, value_name = "HEAD", help_heading = "Boxes")]
     pub(crate) head: Option<HeadChoice>,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

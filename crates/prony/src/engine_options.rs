@@ -154,6 +154,11 @@ impl EngineArgs {
         given.into_iter().find_map(|(given, flag)| given.then_some(flag))
     }
 
+    /// The first flag that was given at all.
+    pub(crate) fn given_flag(&self) -> Option<&'static str> {
+        self.engine_flag().or(self.says_calibration().then_some("--calibration"))
+    }
+
     fn says_calibration(&self) -> bool {
         self.calibration.is_some()
             || self.calibration_frames.is_some()

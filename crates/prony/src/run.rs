@@ -8,6 +8,7 @@ mod files;
 mod fold;
 mod interrupt;
 mod lock;
+mod maker;
 mod peaks;
 mod progress;
 mod redactor;
@@ -32,12 +33,12 @@ use prony_types::{
 
 pub(crate) use self::accuracy::{Recorded, Scores, check_data, data_unchanged, paired, scored};
 use self::cell::{Doing, RunCell};
-pub(crate) use self::engines::{artifacts, engines_to_build};
-pub(crate) use self::errand::{Errand, errand};
+pub(crate) use self::engines::{artifacts, engines_to_build, writable};
 pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_stamp};
 use self::fold::CellFold;
 pub(crate) use self::interrupt::Interrupt;
 pub(crate) use self::lock::MachineLock;
+pub(crate) use self::maker::{Made, Maker, NotMade};
 pub(crate) use self::progress::{Progress, short_time};
 pub(crate) use self::redactor::Redactor;
 use self::reference::References;

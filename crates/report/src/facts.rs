@@ -1,8 +1,8 @@
 //! Labelled facts, gathered once so that Markdown and HTML cannot say different things.
 
 use prony_types::{
-    CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, MethodRecord, Outcome, Plan, PythonPackage,
-    RunRecord, RuntimeRecord, RuntimeState, Sensitivity, SourceSpec, Stage, StageStats, TensorAgreement,
+    CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, MethodRecord, Outcome, OutputsRecord, Plan,
+    PythonPackage, RunRecord, RuntimeRecord, RuntimeState, Sensitivity, SourceSpec, Stage, StageStats, TensorAgreement,
 };
 
 use crate::{accuracy, figure, row};
@@ -367,6 +367,7 @@ fn backend(cell: &CellRecord) -> Option<Group> {
     let cpus = |cpus: &[u32]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     list.maybe("on CPUs", cell.backend.affinity.as_ref().map(|a| cpus(&a.cpus)));
     list.maybe("settings", Some(cell.backend.settings.join("; ")).filter(|text| !text.is_empty()));
+    list.maybe("warnings", Some(cell.backend.warnings.join("; ")).filter(|text| !text.is_empty()));
     list.add("precision asked for", cell.precision.requested.name());
     list.maybe("precision executed", cell.precision.executed.as_deref());
     list.add("batch", cell.batch.to_string());
@@ -385,6 +386,8 @@ fn input(cell: &CellRecord) -> Option<Group> {
     let decoded = |decode: &StageStats| format!("{} an image, {} images", figure::ms(decode.p50), decode.n);
     list.maybe("decoding, apart", input.decode_ms.as_ref().map(decoded));
     list.add("sha256", &input.sha256);
+    let hashed = |outputs: &OutputsRecord| format!("{} (frame {})", outputs.sha256, outputs.frame);
+    list.maybe("sha256 of the raw outputs", cell.outputs.as_ref().map(hashed));
     list.add("skipped files", input.skipped.join("; "));
     list.group("Input")
 }

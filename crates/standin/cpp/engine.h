@@ -195,7 +195,12 @@ private:
             return refuse("The engine plan file is not compatible with this version of TensorRT, expecting library version " +
                           std::string(VERSION_TEXT) + " got " + plan.version + ", please rebuild.");
         }
-        if (plan.device != Plan::device_here()) {
+        if (plan.device != Plan::device_here() && setting("other-device") == "warn") {
+            // As TensorRT does where the architecture is the same and the model is another.
+            host_.say(ILogger_Severity_kWARNING,
+                      "Using an engine plan file across different models of devices is not recommended and is likely to "
+                      "affect performance or even cause errors.");
+        } else if (plan.device != Plan::device_here()) {
             return refuse("The engine plan file is generated on an incompatible device, expecting " + Plan::device_here() +
                           " got " + plan.device + ", please rebuild.");
         }

@@ -91,8 +91,8 @@ impl Standin {
 
     /// Makes it misbehave from now on: `create-runtime`, `create-builder` or `create-parser` (`null`, or an address such
     /// as `0x228`), `parse=refuse`, `build=fail`, `build=hang`, `deserialize=crash`, `plugins=fail`, `int8=ignored`, `device=NAME`,
-    /// `version=NUMBER`, `cuInit=CODE`, `devices=COUNT`, `driver=NUMBER`, `memory=BYTES`, `sms=COUNT`, `compute=86`,
-    /// `integrated=1`, `capture=unsupported`.
+    /// `other-device=warn` (an engine of another device is loaded, with a warning), `version=NUMBER`, `cuInit=CODE`,
+    /// `devices=COUNT`, `driver=NUMBER`, `memory=BYTES`, `sms=COUNT`, `compute=86`, `integrated=1`, `capture=unsupported`.
     pub fn set(&self, key: &str, value: &str) {
         let path = self.folder().join("standin.conf");
         let before = fs::read_to_string(&path).unwrap_or_default();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Agreement, ArtifactSpec, BackendRecord, BuildProgress, ConsistencyCheck, DeviceUse, EngineRecord, EvaluatedData,
-    GpuRecord, LayersRecord, ModelInfo, PlacementRecord, TensorSpec, Thumbnail,
+    GpuRecord, LayersRecord, ModelInfo, OutputsRecord, PlacementRecord, TensorSpec, Thumbnail,
 };
 
 /// Something that happened in a worker.
@@ -77,6 +77,11 @@ pub enum EventKind {
         decode_ns: Vec<u64>,
         /// Files that could not be used, each with its reason.
         skipped: Vec<String>,
+    },
+    /// The raw outputs of the first frame were hashed.
+    Hashed {
+        /// Which frame, and the hash.
+        outputs: OutputsRecord,
     },
     /// Warm-up is over.
     Steady {

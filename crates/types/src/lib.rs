@@ -44,9 +44,9 @@ pub use plan::{
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
     Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord,
-    ModelRecord, Phases, PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo,
-    RunRecord, SCHEMA, SampleNote, Sensitivity, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail,
-    TimelinePoint,
+    ModelRecord, OutputsRecord, Phases, PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare,
+    Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sensitivity, Sitting, StageStats, TempRange,
+    TensorAgreement, Thumbnail, TimelinePoint,
 };
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
 pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod memory;
+mod outputs;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::{
 
 pub use agreement::{Agreement, ConsistencyCheck, Sensitivity, TensorAgreement};
 pub use memory::{MemoryRecord, MemorySafety};
+pub use outputs::OutputsRecord;
 
 /// Version of the format of `report.json`. Readers refuse others.
 pub const SCHEMA: &str = "prony.run/1";
@@ -273,6 +275,9 @@ pub struct CellRecord {
     /// What it was fed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<InputRecord>,
+    /// Raw outputs of one call, as a hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<OutputsRecord>,
     /// Boxes a frame, over the timed samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detections_per_frame: Option<f64>,
@@ -341,6 +346,7 @@ impl CellRecord {
             accuracy: None,
             accuracy_absent: None,
             input: None,
+            outputs: None,
             detections_per_frame: None,
             temp_c: None,
             histogram: None,
@@ -399,6 +405,9 @@ pub struct BackendRecord {
     /// What else was chosen and matters, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
+    /// What the library warned of while it loaded the model, in its own words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Who was asked to execute, and who does.

@@ -35,6 +35,8 @@ pub(super) struct Loaded {
     pub(super) here: EngineIdentity,
     /// What was decided on the way.
     pub(super) notes: Vec<String>,
+    /// What TensorRT warned of while it read the plan: that it was built on another model of GPU, for one.
+    pub(super) warnings: Vec<String>,
 }
 
 /// A plan as it lies in its file, mapped.
@@ -112,11 +114,18 @@ pub(super) fn load(ask: &Ask<'_>) -> Result<Loaded, BackendError> {
         runtime.set_dla_core(i32::try_from(core).unwrap_or(i32::MAX));
         notes.push(format!("DLA core {core}, as it was built for"));
     }
-    let engine = runtime.deserialize(&plan.file[plan.start..]);
+    let (engine, mut warnings) = logger().warnings_during(|| runtime.deserialize(&plan.file[plan.start..]));
+    warnings.retain(|line| !is_about_the_environment(line));
     // TensorRT has its own copy now: the file's pages go before anything else is made.
     drop(plan);
     let engine = engine.map_err(|error| refusal(&gpu, &budget, explain(&error)))?;
-    Ok(Loaded { engine, gpu, budget, library: library.path().to_owned(), here, notes })
+    Ok(Loaded { engine, gpu, budget, library: library.path().to_owned(), here, notes, warnings })
+}
+
+/// Whether a warning is about how the process was started and not about the engine: TensorRT 8 recommends lazy loading of
+/// kernels to everybody who has it switched off. The log has it.
+fn is_about_the_environment(warning: &str) -> bool {
+    warning.to_lowercase().contains("lazy loading")
 }
 
 /// NVIDIA's own plugins, where they are, and then the user's.

@@ -117,7 +117,7 @@ impl Drop for TrtSession {
 impl TrtSession {
     /// Makes contexts and buffers, runs the engine once, and records it.
     pub(super) fn new(loaded: Loaded, setup: &Setup<'_>) -> Result<TrtSession, BackendError> {
-        let Loaded { engine, gpu, budget, library, here, notes } = loaded;
+        let Loaded { engine, gpu, budget, library, here, notes, warnings } = loaded;
         let blame = |reason: String| trouble(&gpu, &budget, reason);
         let failed = |error: Error| blame(error.to_string());
         let tensors = engine.io().map_err(failed)?;
@@ -155,6 +155,7 @@ impl TrtSession {
                 version: Some(here.tensorrt),
                 library: Some(library.display().to_string()),
                 device: Some(gpu.name().to_owned()),
+                warnings,
                 ..BackendRecord::default()
             },
             executed: layers::executed(told.and_then(|text| layers::parse(&text)), setup.precision),

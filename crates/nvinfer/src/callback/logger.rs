@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::{Face, Object, Table, body, destroy, guarded, lock, plain, text, versioned};
 use crate::Family;
 
-/// Errors that a logger keeps.
+/// Lines of a kind that a logger keeps.
 const KEPT: usize = 64;
 
 /// How serious a line is.
@@ -44,14 +44,32 @@ type Sink = dyn Fn(Severity, &str) + Send + Sync;
 
 struct Body {
     sink: Box<Sink>,
-    errors: Mutex<Errors>,
+    errors: Mutex<Lines>,
+    warnings: Mutex<Lines>,
 }
 
+/// The last lines of a kind.
 #[derive(Default)]
-struct Errors {
+struct Lines {
     lines: VecDeque<String>,
     /// How many there were in all.
     count: u64,
+}
+
+impl Lines {
+    fn push(&mut self, line: &str) {
+        self.count += 1;
+        if self.lines.len() == KEPT {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line.trim_end().to_owned());
+    }
+
+    /// Those that came after so many, as far as they are kept.
+    fn since(&self, count: u64) -> Vec<String> {
+        let new = usize::try_from(self.count - count).unwrap_or(usize::MAX);
+        self.lines.iter().skip(self.lines.len().saturating_sub(new)).cloned().collect()
+    }
 }
 
 /// Receives every line of the libraries that it is given to.
@@ -67,7 +85,7 @@ pub(super) static NEW: Table<7> = versioned![c"ILogger"; "log" => log];
 impl Logger {
     /// A logger that hands every line on. `sink` is called from any thread; what it panics with is swallowed.
     pub fn new(sink: impl Fn(Severity, &str) + Send + Sync + 'static) -> Logger {
-        let body = Body { sink: Box::new(sink), errors: Mutex::default() };
+        let body = Body { sink: Box::new(sink), errors: Mutex::default(), warnings: Mutex::default() };
         Logger(Box::leak(Box::new(Object::new(body, [OLD.slots(), OLD.slots(), NEW.slots()]))))
     }
 
@@ -83,9 +101,21 @@ impl Logger {
 
     /// The errors that came after a mark, as far as they are kept.
     pub(crate) fn errors_since(&self, mark: Mark) -> Vec<String> {
-        let errors = lock(&self.0.body.errors);
-        let new = usize::try_from(errors.count - mark.0).unwrap_or(usize::MAX);
-        errors.lines.iter().skip(errors.lines.len().saturating_sub(new)).cloned().collect()
+        lock(&self.0.body.errors).since(mark.0)
+    }
+
+    /// Does something, and returns with its result what TensorRT warned of meanwhile, in any thread, each line once.
+    pub fn warnings_during<R>(&self, work: impl FnOnce() -> R) -> (R, Vec<String>) {
+        let warnings = &self.0.body.warnings;
+        let before = lock(warnings).count;
+        let result = work();
+        let mut seen: Vec<String> = Vec::new();
+        for line in lock(warnings).since(before) {
+            if !seen.contains(&line) {
+                seen.push(line);
+            }
+        }
+        (result, seen)
     }
 
     /// What a library of this family is given.
@@ -111,13 +141,10 @@ extern "C" fn log(this: *const Face<Body>, severity: i32, line: *const c_char) {
         // SAFETY: TensorRT hands over a text that lives until we return.
         let line = unsafe { text(line) };
         let severity = Severity::from_number(severity);
-        if severity <= Severity::Error {
-            let mut errors = lock(&body.errors);
-            errors.count += 1;
-            if errors.lines.len() == KEPT {
-                errors.lines.pop_front();
-            }
-            errors.lines.push_back(line.trim_end().to_owned());
+        match severity {
+            Severity::InternalError | Severity::Error => lock(&body.errors).push(&line),
+            Severity::Warning => lock(&body.warnings).push(&line),
+            Severity::Info | Severity::Verbose => {}
         }
         (body.sink)(severity, &line);
     });
@@ -215,5 +242,25 @@ mod tests {
         unsafe { log(object, 0, c"one more".as_ptr()) };
         assert_eq!(logger.errors_since(mark), ["one more"]);
         assert_eq!(logger.recent_errors().len(), KEPT);
+    }
+
+    #[test]
+    fn warnings_of_a_call_are_told_apart_from_earlier_ones() {
+        for family in FAMILIES {
+            let logger = Logger::new(|_, _| ());
+            let (log, object) = log_of(logger, family);
+            // SAFETY: an object and a method of ours.
+            let warn = |line: &std::ffi::CStr| unsafe { log(object, 2, line.as_ptr()) };
+            warn(c"earlier");
+            let (result, warnings) = logger.warnings_during(|| {
+                [c"odd", c"odd", c"strange\n"].iter().for_each(|line| warn(line));
+                // SAFETY: as above.
+                unsafe { log(object, 1, c"an error".as_ptr()) };
+                7
+            });
+            assert_eq!((result, warnings), (7, vec!["odd".to_owned(), "strange".to_owned()]), "{family:?}");
+            assert_eq!(logger.warnings_during(|| ()).1, [""; 0]);
+            assert_eq!(logger.recent_errors(), ["an error"]);
+        }
     }
 }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use prony_types::{BackendName, HeadChoice};
+use prony_types::{BackendName, HeadChoice, Precision};
 
 use super::PrintArgs;
+use crate::engine_options::EngineArgs;
 use crate::gate_options::GateLimit;
 use crate::options::{ImageSize, Library};
 
@@ -47,23 +48,36 @@ pub(crate) struct CompareArgs {
   prony compare-outputs yolo.onnx yolo-int8.onnx --bound 20          at least 20 dB everywhere
   prony compare-outputs yolo.onnx yolo.onnx --backend-a ort-cpu --backend-b rten
   prony compare-outputs builtin-rgb builtin-rgb --backend-b openvino --source photos/ --json
+  prony compare-outputs yolo.onnx yolo.engine                        a TensorRT engine against its model
+  prony compare-outputs yolo.onnx yolo.onnx --backend-b tensorrt --precision-b fp16
 
-Both models run in this very process on the same frames; nothing is timed. Figures are the worst
-over the frames. Nodes are looked at one by one where both are ONNX files with tensors of the same
-names; what a node gives then is an output of the model, which keeps the library from fusing it.
+Both models run in this very process on the same frames; nothing is timed. An engine that is not
+there is built in a process of its own, as `prony bench` builds it. Figures are the worst over the
+frames. Nodes are looked at one by one where both are ONNX files with tensors of the same names;
+what a node gives then is an output of the model, which keeps the library from fusing it. An engine
+has no ONNX nodes, so with one only outputs and boxes are compared.
 
 Exit codes: 0 they agree; 1 a backend failed; 2 wrong usage or bad input; 3 they do not agree.")]
 pub(crate) struct CompareOutputsArgs {
-    /// The measure: a model file (.onnx), or builtin-rgb, builtin-thermal
+    /// The reference: a model file (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal
     pub(crate) a: String,
-    /// What is held against it
+    /// What is compared with it
     pub(crate) b: String,
-    /// What executes the first
-    #[arg(long, value_name = "NAME", default_value = "rten", help_heading = "Backend")]
-    pub(crate) backend_a: BackendName,
-    /// What executes the second [default: the same]
+    /// What executes the first [default: rten; tensorrt for an engine]
+    #[arg(long, value_name = "NAME", help_heading = "Backend")]
+    pub(crate) backend_a: Option<BackendName>,
+    /// What executes the second [default: tensorrt for an engine, else what --backend-a names, else rten]
     #[arg(long, value_name = "NAME", help_heading = "Backend")]
     pub(crate) backend_b: Option<BackendName>,
+    /// Arithmetic of the first [default: what the file brings]
+    #[arg(long, value_name = "P", help_heading = "Backend")]
+    pub(crate) precision_a: Option<Precision>,
+    /// Arithmetic of the second [default: what the file brings]
+    #[arg(long, value_name = "P", help_heading = "Backend")]
+    pub(crate) precision_b: Option<Precision>,
+    /// Try an engine although it was built for another GPU or another TensorRT
+    #[arg(long, help_heading = "Backend")]
+    pub(crate) force: bool,
     /// Use this library, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
     #[arg(long, value_name = "NAME=PATH", help_heading = "Backend")]
     pub(crate) library: Vec<Library>,
@@ -88,6 +102,8 @@ pub(crate) struct CompareOutputsArgs {
     /// Least signal-to-noise ratio, in dB [default: by the coarser precision, 40 for fp32, 25 for fp16, 10 for int8]
     #[arg(long, value_name = "DB", help_heading = "Bounds")]
     pub(crate) bound: Option<f64>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }

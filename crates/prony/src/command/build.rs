@@ -1,7 +1,6 @@
 //! `prony build`: engines from a model, each in a process of its own, and from the cache where they are there already.
 
 mod outcome;
-mod worker;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail, ensure};
 use prony_backend::affinity;
 use prony_types::{
-    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, ExitCode, FailureKind, HeadChoice, ModelFormat, ModelInfo, ModelSource,
-    ModelSpec, Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
+    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, ExitCode, FailureKind, HeadChoice, Job, ModelFormat, ModelInfo,
+    ModelSource, ModelSpec, Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
 };
 
 use self::outcome::{Outcome, Status, show};
-use self::worker::Site;
 use crate::args::BuildArgs;
 use crate::command::bench::wait_for_machine;
 use crate::command::with_sign_of_life;
@@ -22,7 +20,7 @@ use crate::discover::{choose, discover_for};
 use crate::model::{Opening, open};
 use crate::options::too_many_threads;
 use crate::resolve::{fits_batch, image_size};
-use crate::run::{Interrupt, artifacts};
+use crate::run::{Interrupt, Made, Maker, NotMade, artifacts};
 use crate::runtime::home;
 use crate::system::{Places, PreparedSystem, state_folder};
 
@@ -83,8 +81,9 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             timeout_s: args.engine.build_timeout_s().unwrap_or(BUILD_TIMEOUT_S),
             ring_fd: -1,
         };
-        let site = Site { log: cache.join("build.log"), interrupt: &interrupt };
-        let mut outcome = Outcome { precision, status: site.make(job), copied_to: None };
+        let maker = Maker { log: cache.join("build.log"), interrupt: &interrupt };
+        let status = status(maker.make(&job.cell.clone(), Job::Prepare(job)));
+        let mut outcome = Outcome { precision, status, copied_to: None };
         if let (Status::Made { artifact, .. }, Some(out)) = (&outcome.status, &args.out) {
             match copy(artifact, out, &spec.name, precision) {
                 Ok(path) => outcome.copied_to = Some(path),
@@ -101,6 +100,17 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Interrupted);
     }
     Ok(outcome::code(&outcomes))
+}
+
+fn status(made: Result<Made, NotMade>) -> Status {
+    match made {
+        Ok(Made { artifact, build_ms, rebuilt_because, notes }) => {
+            Status::Made { artifact, build_ms, rebuilt_because, notes }
+        }
+        Err(NotMade::Failed(FailureKind::Unsupported, reason)) => Status::Skipped(reason),
+        Err(NotMade::Failed(kind, reason)) => Status::Failed(kind, reason),
+        Err(NotMade::Interrupted) => Status::Interrupted,
+    }
 }
 
 /// Each once, in the order in which they were named.

@@ -5,18 +5,17 @@ mod finding;
 mod nodes;
 mod side;
 
-use anyhow::{bail, ensure};
-use prony_backend::{BackendError, needs, precision_of};
+use anyhow::ensure;
+use prony_backend::{BackendError, precision_of};
 use prony_bench::agreement::Seen;
 use prony_judge::agreement::worse_tensor;
 use prony_judge::{Bounds, agreement};
-use prony_model::ModelFile;
-use prony_types::{Agreement, BackendName, ExitCode, FailureKind, HeadChoice, Precision, RuntimeSpec, TensorAgreement};
+use prony_types::{Agreement, BackendName, ExitCode, FailureKind, HeadChoice, Precision, TensorAgreement};
 
 use self::feed::Feed;
 use self::finding::{Finding, OutputFinding, Thresholds};
-use self::side::Side;
-use super::run::{found_runtime, tell_loader};
+use self::side::{Prepared, Side};
+use super::executor::{EngineShapes, Wish, backend_for, tell_loader};
 use super::with_sign_of_life;
 use crate::args::CompareOutputsArgs;
 use crate::model::{Opened, Opening};
@@ -24,12 +23,13 @@ use crate::model::{Opened, Opening};
 pub(crate) fn compare_outputs(args: &CompareOutputsArgs) -> anyhow::Result<ExitCode> {
     let bound = args.bound;
     ensure!(bound.is_none_or(f64::is_finite), "--bound must be a number of decibels");
-    let names = [args.backend_a, args.backend_b.unwrap_or(args.backend_a)];
-    let runtimes = runtimes(args, names);
-    let found =
-        runtimes.and_then(|runtimes| with_sign_of_life("running both models", || attempt(args, names, runtimes)));
+    let found = prepared(args).and_then(|sides| match sides {
+        None => Ok(None),
+        Some(sides) => with_sign_of_life("running both models", || attempt(args, &sides)).map(Some),
+    });
     match found {
-        Ok(finding) => {
+        Ok(None) => Ok(ExitCode::Interrupted),
+        Ok(Some(finding)) => {
             finding.print(args.print.json)?;
             Ok(if finding.agree { ExitCode::Ok } else { ExitCode::Gate })
         }
@@ -44,39 +44,59 @@ pub(crate) fn compare_outputs(args: &CompareOutputsArgs) -> anyhow::Result<ExitC
     }
 }
 
-/// The libraries of both. The loader is told of both at once, because that starts this process again.
-fn runtimes(args: &CompareOutputsArgs, names: [BackendName; 2]) -> anyhow::Result<[Option<RuntimeSpec>; 2]> {
-    let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
-    let mut found = [None, None];
-    for (place, name) in found.iter_mut().zip(names) {
-        if name.runs_engines() {
-            bail!(
-                "{name} runs engines, which take a worker of their own; use `prony bench`, which holds outputs apart too"
-            );
-        }
-        if needs(name).is_some() {
-            *place = found_runtime(name, args.home.as_deref(), &explicit)?;
-        }
-    }
-    let folders: Vec<_> = found.iter().flatten().flat_map(|runtime| runtime.search.clone()).collect();
+/// Both sides with everything that their sessions are made from; `None` where the user gave up while an engine was built.
+fn prepared(args: &CompareOutputsArgs) -> anyhow::Result<Option<[Prepared; 2]>> {
+    let (a, b) = (open(&args.a, args)?, open(&args.b, args)?);
+    let otherwise = args.backend_a.unwrap_or(BackendName::Rten);
+    let names = [
+        backend_for(&args.a, &a.file, args.backend_a, BackendName::Rten)?,
+        backend_for(&args.b, &b.file, args.backend_b, otherwise)?,
+    ];
+    let wish = Wish {
+        device: 0,
+        home: args.home.as_deref(),
+        libraries: args.library.iter().map(|library| (library.name, library.path.clone())).collect(),
+        engine: &args.engine,
+        force: args.force,
+    };
+    let runs_engine = |name: BackendName| name == BackendName::Tensorrt;
+    let builds = |(model, name): (&Opened, BackendName)| runs_engine(name) && model.file.engine.is_none();
+    let any_built = [&a, &b].into_iter().zip(names).any(builds);
+    wish.refuse_unread(any_built, names.into_iter().any(runs_engine))?;
+    let runtimes = [wish.runtime(names[0])?, wish.runtime(names[1])?];
+    // The loader is told of both at once, because that starts this process again.
+    let folders: Vec<_> = runtimes.iter().flatten().flat_map(|runtime| runtime.search.clone()).collect();
     tell_loader(&folders)?;
-    Ok(found)
+    let mut sides = Vec::new();
+    let asked = [args.precision_a, args.precision_b];
+    let size = args.imgsz.map(|size| size.0);
+    for ((((model, typed), name), runtime), asked) in
+        [a, b].into_iter().zip([&args.a, &args.b]).zip(names).zip(runtimes).zip(asked)
+    {
+        let imgsz = side::image_size_of(typed, &model.file, size, args.head)?;
+        let precision = asked.unwrap_or_else(|| precision_of(&model.file.info));
+        let mut side =
+            Prepared { backend: name, runtime, provider: wish.provider()?, imgsz, precision, built: None, model };
+        if builds((&side.model, name)) {
+            let shapes = EngineShapes { imgsz, ..EngineShapes::default() };
+            let Some(built) = wish.engine_of(&side.model, precision, shapes)? else { return Ok(None) };
+            built.notes.iter().for_each(|note| note!("{typed}: {note}"));
+            side.built = Some(built);
+        }
+        sides.push(side);
+    }
+    Ok(<[Prepared; 2]>::try_from(sides).ok())
 }
 
-fn attempt(
-    args: &CompareOutputsArgs,
-    names: [BackendName; 2],
-    [runtime_a, runtime_b]: [Option<RuntimeSpec>; 2],
-) -> anyhow::Result<Finding> {
-    let size = args.imgsz.map(|size| size.0);
-    let (model_a, model_b) = (open(&args.a, args)?, open(&args.b, args)?);
-    let mut a = Side::open(&args.a, &model_a, names[0], runtime_a, size, args.head)?;
-    let mut b = Side::open(&args.b, &model_b, names[1], runtime_b, size, args.head)?;
+fn attempt(args: &CompareOutputsArgs, [of_a, of_b]: &[Prepared; 2]) -> anyhow::Result<Finding> {
+    let mut a = Side::open(&args.a, of_a)?;
+    let mut b = Side::open(&args.b, of_b)?;
     let (shapes_a, shapes_b) = (a.input_shapes(), b.input_shapes());
     ensure!(shapes_a == shapes_b, "{} takes {shapes_a}, {} takes {shapes_b}: no frame fits both", args.a, args.b);
-    let feed = Feed::new(args, &model_a.info.metadata.names, a.inputs())?;
+    let feed = Feed::new(args, [&of_a.model, &of_b.model], a.inputs())?;
     let mut notes = feed.notes.clone();
-    let precision = coarser(precision_of(&model_a.info), precision_of(&model_b.info));
+    notes.extend([&a, &b].into_iter().flat_map(|side| side.warnings()));
+    let precision = coarser(a.precision(), b.precision());
     let bounds = Bounds::of(precision);
     let thresholds = Thresholds {
         sqnr_db: args.bound.unwrap_or(bounds.sqnr_db),
@@ -148,13 +168,12 @@ fn attempt(
     })
 }
 
-fn open(name: &str, args: &CompareOutputsArgs) -> anyhow::Result<ModelFile> {
+fn open(name: &str, args: &CompareOutputsArgs) -> anyhow::Result<Opened> {
     let mut how = Opening::in_home(args.home.as_deref());
     how.export.imgsz = args.imgsz.map(|size| size.0);
-    let Opened { file: model, notes, .. } = crate::model::open(name, &how)?;
-    notes.iter().for_each(|note| note!("{note}"));
-    ensure!(model.engine.is_none(), "{name} is an engine; give the ONNX files, or use `prony bench` for engines");
-    Ok(model)
+    let opened = crate::model::open(name, &how)?;
+    opened.notes.iter().for_each(|note| note!("{note}"));
+    Ok(opened)
 }
 
 /// The one whose rounding explains more.

@@ -14,7 +14,7 @@ use prony_types::{
 
 use self::gate::{Gate, Search};
 use self::text::Outcome;
-use super::run::{found_runtime, tell_loader};
+use super::executor::{found_runtime, tell_loader};
 use super::target::Target;
 use crate::args::QuantizeArgs;
 use crate::engine_options::calibration_source;

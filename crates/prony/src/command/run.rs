@@ -2,35 +2,33 @@
 
 mod boxes;
 mod feed;
+mod library;
 mod output;
 mod shape;
 mod summary;
 
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{bail, ensure};
 use indicatif::ProgressBar;
-use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, needs, precision_of};
+use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, needs, open_engine, precision_of};
+use prony_bench::outputs_sha256;
 use prony_bench::tensors::output_spec;
-use prony_types::{BackendName, ExitCode, FailureKind, HeadChoice, PostSpec, RuntimeName, RuntimeSpec, TensorSpec};
+use prony_types::{BackendName, ExitCode, FailureKind, HeadChoice, ModelInfo, PostSpec, TensorSpec};
 use prony_vision::HeadError;
 
 use self::boxes::Boxes;
 use self::feed::{Feed, Sources};
+pub(crate) use self::library::OwnLibrary;
 use self::output::Targets;
 pub(crate) use self::shape::Shape;
 use self::summary::{OutputSummary, Summary};
+use super::executor::{EngineShapes, Wish, backend_for, tell_loader};
 use crate::args::RunArgs;
-use crate::discover::{choose, discover_for};
-use crate::model::{Opened, Opening, open};
+use crate::model::{Opening, open};
 use crate::options::too_many_threads;
 use crate::output::is_live;
 use crate::resolve::share;
-use crate::run::loader_path;
-use crate::runtime::home;
 
 /// Most boxes an image, as in `bench`.
 const MAX_DET: u32 = 300;
@@ -57,40 +55,53 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         max_det: MAX_DET,
         multi_label: false,
     };
-    let Opened { file: model, notes, .. } = open(&args.model, &Opening::in_home(args.home.as_deref()))?;
-    notes.iter().for_each(|note| note!("{note}"));
-    ensure!(
-        model.engine.is_none(),
-        "{} is an engine, which `prony run` does not take; use `prony bench` or `prony inspect`",
-        args.model
-    );
-    let info = &model.info;
-    let sources = Sources::find(&args.model, &args.input, &info.inputs)?;
-    let targets = Targets::find(&args.output, &info.outputs, sources.has_image())?;
-    if !sources.has_image() {
-        let given = [("--conf", args.conf.is_some()), ("--iou", args.iou.is_some()), ("--head", args.head.is_some())];
-        if let Some((flag, _)) = given.into_iter().find(|&(_, given)| given) {
-            bail!("{flag} is about boxes, which need an image as --input");
+    let opened = open(&args.model, &Opening::in_home(args.home.as_deref()))?;
+    opened.notes.iter().for_each(|note| note!("{note}"));
+    let model = &opened.file;
+    let name = backend_for(&args.model, model, args.backend, BackendName::Rten)?;
+    let wish = wish(args, name)?;
+    let runs_engine = name == BackendName::Tensorrt;
+    wish.refuse_unread(runs_engine && model.engine.is_none(), runs_engine)?;
+    // What goes into an engine is known when it is loaded; what goes into a graph now, before anything slow.
+    let planned = if model.engine.is_none() { Some(Planned::of(args, &model.info)?) } else { None };
+    let runtime = wish.runtime(name)?;
+    runtime.iter().try_for_each(|runtime| tell_loader(&runtime.search))?;
+    let precision = args.precision.unwrap_or_else(|| precision_of(&model.info));
+    let built = match &planned {
+        Some(planned) if runs_engine => {
+            let shapes = EngineShapes::of(&model.info, &planned.shapes, &args.engine.profile);
+            let Some(built) = wish.engine_of(&opened, precision, shapes)? else { return Ok(ExitCode::Interrupted) };
+            Some(built)
         }
-    }
+        _ => None,
+    };
     let spec = SessionSpec {
-        precision: args.precision.unwrap_or_else(|| precision_of(info)),
+        precision,
         device: args.device.0,
         threads: args.threads.unwrap_or_else(|| affinity::choose(None).len() as u32),
-        runtime: runtime_for(args)?,
-        shapes: sources.shapes(&args.shape, info)?,
-        ..SessionSpec::new(&model)
+        runtime,
+        provider: wish.provider()?,
+        artifact: built.as_ref().map(|built| built.file.clone()),
+        ..SessionSpec::new(model)
     };
-    let waiting = spinner(format!("loading {} on {}", args.model, args.backend));
+    let waiting = spinner(format!("loading {} on {name}", args.model));
     let begun = Instant::now();
-    let mut session = backend(args.backend).open(&spec)?;
+    let Ready { mut session, info, planned: Planned { sources, targets, .. } } = match planned {
+        Some(planned) if !runs_engine => {
+            let spec = SessionSpec { shapes: planned.shapes.clone(), ..spec };
+            Ready { session: backend(name).open(&spec)?, info: model.info.clone(), planned }
+        }
+        planned => ready_engine(args, spec, planned)?,
+    };
     let load_ms = millis(begun);
     waiting.set_message("running");
     let mut feed = sources.read(session.inputs())?;
     let mut call_ms = call(&mut *session, &mut feed)?;
     let outputs: Vec<TensorSpec> = (0..session.output_count()).map(|i| output_spec(&session.output(0, i))).collect();
     let cpus = affinity::choose(args.threads).len() as u32;
-    let mut notes: Vec<String> = feed.notes.iter().cloned().chain(too_many_threads(args.threads, cpus)).collect();
+    let mut notes: Vec<String> = built.iter().flat_map(|built| built.notes.clone()).collect();
+    notes.extend(feed.notes.iter().cloned().chain(too_many_threads(args.threads, cpus)));
+    notes.extend(session.record().warnings.iter().map(|warning| format!("{name} warned on loading: {warning}")));
     let mut boxes = None;
     if let Some(size) = feed.image_size() {
         let wanted = targets.need_boxes() || args.head.is_some_and(|head| head != HeadChoice::Auto);
@@ -113,12 +124,14 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let summary = Summary {
         model: &args.model,
         sha256: &model.sha256,
+        engine: built.as_ref().map(|built| &built.artifact),
         backend: session.record(),
         executed: session.executed(),
         load_ms,
         call_ms,
         inputs: feed.summaries(session.inputs()),
         outputs: (0..session.output_count()).map(|i| OutputSummary::new(&session.output(0, i))).collect(),
+        outputs_sha256: outputs_sha256(&*session),
         head: boxes.as_ref().map(|boxes| boxes.head()),
         detections: boxes.as_ref().map(|boxes| boxes.named(&info.metadata.names)),
         written,
@@ -126,6 +139,52 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     summary.print(args.print.json)?;
     Ok(if summary.complain() { ExitCode::Gate } else { ExitCode::Ok })
+}
+
+/// Where inputs come from and outputs go, checked against what the model takes.
+struct Planned {
+    sources: Sources,
+    targets: Targets,
+    shapes: Vec<(String, Vec<usize>)>,
+}
+
+impl Planned {
+    fn of(args: &RunArgs, info: &ModelInfo) -> anyhow::Result<Planned> {
+        let sources = Sources::find(&args.model, &args.input, &info.inputs)?;
+        let targets = Targets::find(&args.output, &info.outputs, sources.has_image())?;
+        if !sources.has_image() {
+            let given =
+                [("--conf", args.conf.is_some()), ("--iou", args.iou.is_some()), ("--head", args.head.is_some())];
+            if let Some((flag, _)) = given.into_iter().find(|&(_, given)| given) {
+                bail!("{flag} is about boxes, which need an image as --input");
+            }
+        }
+        let shapes = sources.shapes(&args.shape, info)?;
+        Ok(Planned { sources, targets, shapes })
+    }
+}
+
+/// A model that can be called.
+struct Ready {
+    session: Box<dyn Session>,
+    /// What it says about itself, with the tensors that the session has.
+    info: ModelInfo,
+    planned: Planned,
+}
+
+/// Loads an engine, which decides the names and the order of tensors, and makes it ready in the shapes of what it is fed.
+fn ready_engine(args: &RunArgs, spec: SessionSpec<'_>, of_graph: Option<Planned>) -> anyhow::Result<Ready> {
+    let engine = open_engine(&spec)?;
+    let mut info = spec.model.info.clone();
+    (info.inputs, info.outputs) = (engine.inputs().to_vec(), engine.outputs().to_vec());
+    info.metadata.imgsz = info.metadata.imgsz.or(engine.tuned_imgsz());
+    let mut planned = Planned::of(args, &info)?;
+    if let Some(of_graph) = of_graph {
+        // The engine was built for these.
+        planned.shapes = of_graph.shapes;
+    }
+    let session = engine.session(&SessionSpec { shapes: planned.shapes.clone(), ..spec })?;
+    Ok(Ready { session, info, planned })
 }
 
 /// Fills the inputs and runs the model; milliseconds of the call itself.
@@ -140,51 +199,20 @@ fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-/// The library that a backend opens: the one that was named, or what is found here.
-fn runtime_for(args: &RunArgs) -> anyhow::Result<Option<RuntimeSpec>> {
-    let Some((name, _)) = needs(args.backend) else {
-        ensure!(args.library.is_none(), "{} is built in; --library is for the backends that open one", args.backend);
-        return Ok(None);
+/// What the command line says about the backend's library and its engine.
+fn wish(args: &RunArgs, name: BackendName) -> anyhow::Result<Wish<'_>> {
+    let own = needs(name).map(|(own, _)| own);
+    let library = |library: &OwnLibrary| match (library.name.or(own), own) {
+        (Some(of), Some(_)) => Ok((of, library.path.clone())),
+        _ => bail!("{name} is built in; --library is for the backends that open one"),
     };
-    let explicit: Vec<_> = args.library.iter().map(|path| (name, path.clone())).collect();
-    let runtime = found_runtime(args.backend, args.home.as_deref(), &explicit)?;
-    if let Some(runtime) = &runtime {
-        tell_loader(&runtime.search)?;
-    }
-    Ok(runtime)
-}
-
-/// What is found here for a backend, or among what was named.
-pub(super) fn found_runtime(
-    name: BackendName,
-    home: Option<&Path>,
-    explicit: &[(RuntimeName, PathBuf)],
-) -> anyhow::Result<Option<RuntimeSpec>> {
-    let home = home::folder(home).unwrap_or_default();
-    let found = discover_for(name, &home, explicit)?;
-    // A backend that was named and is not here has failed, as in `bench`; the reason begins with its name.
-    let backend = name.name();
-    let refused = |reason: String| {
-        let what = reason.trim_start_matches(&format!("{backend}: ")).to_owned();
-        BackendError::Unsupported { backend, what }
-    };
-    Ok(choose(&found, name).map_err(refused)?)
-}
-
-/// The loader reads its path when a process starts: where folders must be added to it, this one starts again.
-pub(super) fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
-    const AGAIN: &str = "PRONY_STARTED_AGAIN";
-    match loader_path(folders) {
-        Some((name, path)) if std::env::var_os(AGAIN).is_none() => {
-            let error = Command::new(std::env::current_exe()?)
-                .args(std::env::args_os().skip(1))
-                .env(name, path)
-                .env(AGAIN, "1")
-                .exec();
-            Err(error).context("cannot start again with the libraries' folders in LD_LIBRARY_PATH")
-        }
-        _ => Ok(()),
-    }
+    Ok(Wish {
+        device: args.device.0,
+        home: args.home.as_deref(),
+        libraries: args.library.iter().map(library).collect::<anyhow::Result<_>>()?,
+        engine: &args.engine,
+        force: args.force,
+    })
 }
 
 /// A sign of life on a terminal, for models that take their time.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use prony_types::{
     ArtifactSpec, BUILD_TIMEOUT_S, BackendName, BuildProgress, CellSpec, CellStatus, EventKind, GpuRecord, Job, Making,
-    ModelSource, ModelSpec, PrepareJob, RewriteJob, WORKER_PROTOCOL,
+    ModelSource, ModelSpec, PrepareJob, ReferenceSpec, RewriteJob, WORKER_PROTOCOL, is_engine_name,
 };
 
 use super::cell::Doing;
@@ -18,10 +18,6 @@ use crate::output::words;
 impl Run {
     /// Makes what the cells run that is not the model's own file, or finds it in the cache.
     pub(super) fn make_artifacts(&mut self) {
-        let steps = |spec: &CellSpec| {
-            let graph = spec.rewrite.as_ref().map(|_| Making::Graph);
-            graph.into_iter().chain(spec.engine.as_ref().map(|_| Making::Engine)).collect::<Vec<_>>()
-        };
         if !self.cells.iter().any(|cell| cell.is_waiting() && !steps(&cell.spec).is_empty()) {
             return;
         }
@@ -75,10 +71,7 @@ impl Run {
 
     fn start_maker(&mut self, index: usize, step: Making, doing: Doing, cache: &Path) -> anyhow::Result<()> {
         let cache = std::path::absolute(cache)?;
-        let job = match step {
-            Making::Graph => Job::Rewrite(self.rewrite_job(index, cache)?),
-            Making::Engine => Job::Prepare(self.prepare_job(index, cache)?),
-        };
+        let job = job_for(step, &self.cells[index].spec, &self.record.plan.reference, cache)?;
         let cell = &mut self.cells[index];
         let folder = self.files.cell_dir(&cell.fold.record.slug)?;
         let worker = Worker::spawn(index, job, &folder.join("worker.log"), self.sender.clone())?;
@@ -87,52 +80,6 @@ impl Run {
         cell.doing = doing;
         cell.worker = Some(worker);
         Ok(())
-    }
-
-    fn rewrite_job(&self, index: usize, cache: PathBuf) -> anyhow::Result<RewriteJob> {
-        let spec = &self.cells[index].spec;
-        let rewrite = spec.rewrite.clone().ok_or_else(|| anyhow::anyhow!("no graph was planned"))?;
-        // Ranges are found with what outputs are held against.
-        let reference = &self.record.plan.reference;
-        let runtime = reference.runtime.clone().filter(|_| reference.backend == BackendName::OrtCpu);
-        Ok(RewriteJob {
-            protocol: WORKER_PROTOCOL,
-            cell: spec.id.clone(),
-            model: spec.model.clone(),
-            rewrite,
-            imgsz: spec.imgsz,
-            runtime,
-            cache,
-            rebuild: false,
-            ring_fd: -1,
-        })
-    }
-
-    fn prepare_job(&self, index: usize, cache: PathBuf) -> anyhow::Result<PrepareJob> {
-        let spec = &self.cells[index].spec;
-        let missing = |what: &str| anyhow::anyhow!("{what}");
-        let engine = spec.engine.clone().ok_or_else(|| missing("no engine was planned"))?;
-        // trtexec is a program: what builds for it is always named apart.
-        let own = spec.runtime.clone().filter(|_| spec.backend != BackendName::Trtexec);
-        let runtime = spec.builder.clone().or(own);
-        let runtime = runtime.ok_or_else(|| missing("there is no TensorRT to build it with"))?;
-        Ok(PrepareJob {
-            protocol: WORKER_PROTOCOL,
-            cell: spec.id.clone(),
-            model: rewritten_model(spec),
-            engine,
-            imgsz: spec.imgsz,
-            batch: spec.batch,
-            runtime,
-            plugins: spec.provider.trt_plugins.clone(),
-            device: spec.device,
-            gpu_mem_limit_bytes: spec.provider.gpu_mem_limit_bytes,
-            threads: None,
-            cache,
-            rebuild: false,
-            timeout_s: spec.provider.trt_build_timeout_s.unwrap_or(BUILD_TIMEOUT_S),
-            ring_fd: -1,
-        })
     }
 
     /// Lets a builder that did its work end, and hears it out: its last message must not be taken for one of the worker
@@ -149,20 +96,90 @@ impl Run {
         }
     }
 
-    /// The cells in the order in which they are loaded: the largest engine first, while most memory is free.
+    /// The cells in the order in which they are loaded: the largest engine first, while most memory is free, whether it
+    /// was built here or is the user's own.
     pub(super) fn loading_order(&self) -> Vec<usize> {
         let size = |index: &usize| {
-            let artifact = self.cells[*index].spec.artifact.as_ref();
-            artifact.and_then(|artifact| std::fs::metadata(&artifact.path).ok()).map_or(0, |file| file.len())
+            let engine = engine_of(&self.cells[*index].spec);
+            engine.and_then(|path| std::fs::metadata(path).ok()).map_or(0, |file| file.len())
         };
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
         // Stable: cells without an engine stay in the order of the plan, behind those with one.
-        order.sort_by_key(|index| std::cmp::Reverse(size(index)));
+        order.sort_by_cached_key(|index| std::cmp::Reverse(size(index)));
         order
     }
 
     pub(super) fn show_build(&self, index: usize, progress: &BuildProgress) {
         self.progress.step(index, progress.done.unwrap_or(0.0), || words(progress));
+    }
+}
+
+/// What is made for a cell before it can run, in order.
+pub(super) fn steps(spec: &CellSpec) -> Vec<Making> {
+    let graph = spec.rewrite.as_ref().map(|_| Making::Graph);
+    graph.into_iter().chain(spec.engine.as_ref().map(|_| Making::Engine)).collect()
+}
+
+/// The job of a step.
+pub(super) fn job_for(step: Making, spec: &CellSpec, reference: &ReferenceSpec, cache: PathBuf) -> anyhow::Result<Job> {
+    Ok(match step {
+        Making::Graph => Job::Rewrite(rewrite_job(spec, reference, cache)?),
+        Making::Engine => Job::Prepare(prepare_job(spec, cache)?),
+    })
+}
+
+/// How a cell's graph is made.
+fn rewrite_job(spec: &CellSpec, reference: &ReferenceSpec, cache: PathBuf) -> anyhow::Result<RewriteJob> {
+    let rewrite = spec.rewrite.clone().ok_or_else(|| anyhow::anyhow!("no graph was planned"))?;
+    // Ranges are found with what outputs are held against.
+    let runtime = reference.runtime.clone().filter(|_| reference.backend == BackendName::OrtCpu);
+    Ok(RewriteJob {
+        protocol: WORKER_PROTOCOL,
+        cell: spec.id.clone(),
+        model: spec.model.clone(),
+        rewrite,
+        imgsz: spec.imgsz,
+        runtime,
+        cache,
+        rebuild: false,
+        ring_fd: -1,
+    })
+}
+
+/// How a cell's engine is built.
+fn prepare_job(spec: &CellSpec, cache: PathBuf) -> anyhow::Result<PrepareJob> {
+    let missing = |what: &str| anyhow::anyhow!("{what}");
+    let engine = spec.engine.clone().ok_or_else(|| missing("no engine was planned"))?;
+    // trtexec is a program: what builds for it is always named apart.
+    let own = spec.runtime.clone().filter(|_| spec.backend != BackendName::Trtexec);
+    let runtime = spec.builder.clone().or(own);
+    let runtime = runtime.ok_or_else(|| missing("there is no TensorRT to build it with"))?;
+    Ok(PrepareJob {
+        protocol: WORKER_PROTOCOL,
+        cell: spec.id.clone(),
+        model: rewritten_model(spec),
+        engine,
+        imgsz: spec.imgsz,
+        batch: spec.batch,
+        runtime,
+        plugins: spec.provider.trt_plugins.clone(),
+        device: spec.device,
+        gpu_mem_limit_bytes: spec.provider.gpu_mem_limit_bytes,
+        threads: None,
+        cache,
+        rebuild: false,
+        timeout_s: spec.provider.trt_build_timeout_s.unwrap_or(BUILD_TIMEOUT_S),
+        ring_fd: -1,
+    })
+}
+
+/// The engine that a cell loads: what was built for it, or the model's own file where that is one.
+fn engine_of(spec: &CellSpec) -> Option<&Path> {
+    let built = spec.artifact.as_ref().map(|artifact| artifact.path.as_path()).filter(|path| is_engine_name(path));
+    // Where nothing is built for a backend that runs engines, the model is one, whatever its file is called.
+    match &spec.model.source {
+        ModelSource::File(path) if spec.backend.runs_engines() && spec.engine.is_none() => Some(path),
+        _ => built,
     }
 }
 
@@ -177,7 +194,7 @@ fn rewritten_model(spec: &CellSpec) -> ModelSpec {
 }
 
 /// Whether files can be made in a folder, which is made where it is not there.
-fn writable(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn writable(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     tempfile::tempfile_in(folder).map(drop)
 }

@@ -107,6 +107,7 @@ impl CellFold {
                     skipped: skipped.clone(),
                 });
             }
+            EventKind::Hashed { outputs } => record.outputs = Some(outputs.clone()),
             EventKind::Steady { seconds, settled, .. } => {
                 record.phases.warmup_s = Some(*seconds);
                 self.settled = *settled;
@@ -237,6 +238,7 @@ impl CellFold {
             placement_problem: self.placement_problem.as_deref(),
             layers: record.layers.as_ref(),
             layers_problem: self.layers_problem.as_deref(),
+            warnings: &record.backend.warnings,
             memory: Some(&record.memory),
             telemetry: &self.telemetry,
             lost_samples: self.lost,

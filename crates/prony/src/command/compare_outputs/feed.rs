@@ -3,11 +3,11 @@
 use anyhow::{bail, ensure};
 use prony_bench::tensors::image_size;
 use prony_source::{folder, scenes};
-use prony_types::{Image, TensorSpec};
+use prony_types::{Image, ModelSource, TensorSpec};
 
 use crate::args::CompareOutputsArgs;
 use crate::images::meant;
-use crate::model::locate;
+use crate::model::Opened;
 
 /// Frames, decoded and in memory.
 pub(super) struct Feed {
@@ -30,8 +30,8 @@ pub(super) enum Frame<'a> {
 }
 
 impl Feed {
-    /// `names` are the classes of the first model.
-    pub(super) fn new(args: &CompareOutputsArgs, names: &[String], inputs: &[TensorSpec]) -> anyhow::Result<Feed> {
+    /// Built-in scenes are of the kind that the first model knows; an engine may not say, then the second decides.
+    pub(super) fn new(args: &CompareOutputsArgs, models: [&Opened; 2], inputs: &[TensorSpec]) -> anyhow::Result<Feed> {
         let takes_images = matches!(inputs, [input] if image_size(input).is_some());
         match &args.source {
             Some(dir) if dir.as_os_str() != "scenes" => {
@@ -55,7 +55,12 @@ impl Feed {
                 Ok(Feed { frames: Frames::Images(images), source, notes })
             }
             _ if takes_images => {
-                let kind = scenes::kind_for(&locate(&args.a)?.source, names);
+                let says = |model: &&Opened| {
+                    matches!(model.spec.source, ModelSource::Builtin(_)) || !model.file.info.metadata.names.is_empty()
+                };
+                let [first, _] = models;
+                let model = models.into_iter().find(says).unwrap_or(first);
+                let kind = scenes::kind_for(&model.spec.source, &model.file.info.metadata.names);
                 let images = (0..args.frames).map(|i| scenes::scene(kind, args.seed, i).image).collect();
                 let source = format!("built-in {kind} scenes, seed {}", args.seed);
                 Ok(Feed { frames: Frames::Images(images), source, notes: Vec::new() })

@@ -4,14 +4,15 @@ use std::fmt::Write as _;
 
 use crate::output::print;
 use prony_judge::agreement::WORST;
-use prony_types::{Agreement, BackendRecord, Precision, TensorAgreement};
+use prony_types::{Agreement, ArtifactSpec, BackendRecord, Precision, TensorAgreement};
 use serde::Serialize;
 
 /// Version of the format of `--json`.
 pub(super) const SCHEMA: &str = "prony.compare-outputs/1";
 
 /// Said instead of a share of boxes.
-pub(super) const NO_BOXES: &str = "no box was found on either side, so boxes after NMS were not compared";
+pub(super) const NO_BOXES: &str =
+    "no box was found on either side, or too many to choose from, so boxes after NMS were not compared";
 
 /// Everything about two models.
 #[derive(Debug, Serialize)]
@@ -44,6 +45,9 @@ pub(super) struct Finding {
 pub(super) struct SideRecord {
     pub(super) model: String,
     pub(super) sha256: String,
+    /// The engine that was built from the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) engine: Option<ArtifactSpec>,
     pub(super) backend: BackendRecord,
     pub(super) executed: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,11 @@ pub(super) fn look(
     thresholds: &Thresholds,
 ) -> anyhow::Result<Option<NodesFinding>> {
     let [a, b] = sides;
-    let able = |side: &Side<'_>| matches!(side.backend, BackendName::Rten | BackendName::OrtCpu);
+    if let Some(engine) = sides.into_iter().find(|side| side.is_engine()) {
+        notes.push(format!("{} runs as an engine, which has no ONNX nodes, so nodes were not compared", engine.name));
+        return Ok(None);
+    }
+    let able = |side: &Side<'_>| matches!(side.backend(), BackendName::Rten | BackendName::OrtCpu);
     if !(able(a) && able(b)) {
         notes.push("nodes are looked at on rten and ort-cpu only".to_owned());
         return Ok(None);

@@ -1,27 +1,41 @@
 //! One of the two: a model on a backend, and what comes out of it.
 
 use anyhow::Context as _;
-use prony_backend::{Session, SessionSpec, affinity, backend, precision_of};
+use prony_backend::{Session, SessionSpec, affinity, backend};
 use prony_bench::agreement::Outputs as Compared;
 use prony_bench::parts::{floats, is_final};
 use prony_bench::tensors::{Values, describe, fill, fill_image, image_size, output_spec};
 use prony_model::ModelFile;
-use prony_types::{BackendName, HeadChoice, Image, PostSpec, RuntimeSpec, TensorSpec, TensorView};
+use prony_types::{
+    BackendName, HeadChoice, Image, PostSpec, Precision, ProviderSpec, RuntimeSpec, TensorSpec, TensorView,
+};
 use prony_vision::{Decoder, Fit, Head, HeadError, Letterbox, Preprocessor};
 
 use super::feed::{Feed, Frame};
 use super::finding::SideRecord;
+use crate::command::executor::BuiltEngine;
+use crate::model::Opened;
 use crate::resolve::image_size as size_of_input;
 
 /// What becomes of outputs, as in `bench`.
 const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false };
 
+/// All that a side's sessions are made from.
+pub(super) struct Prepared {
+    pub(super) model: Opened,
+    pub(super) backend: BackendName,
+    pub(super) runtime: Option<RuntimeSpec>,
+    pub(super) provider: ProviderSpec,
+    pub(super) imgsz: Option<[u32; 2]>,
+    pub(super) precision: Precision,
+    /// The engine that was built from the model.
+    pub(super) built: Option<BuiltEngine>,
+}
+
 pub(super) struct Side<'a> {
     pub(super) name: &'a str,
     pub(super) model: &'a ModelFile,
-    pub(super) backend: BackendName,
-    runtime: Option<RuntimeSpec>,
-    size: Option<[u32; 2]>,
+    of: &'a Prepared,
     session: Box<dyn Session>,
     decoder: Option<Decoder>,
     output_names: Vec<String>,
@@ -36,20 +50,8 @@ pub(super) struct Outputs {
 }
 
 impl<'a> Side<'a> {
-    pub(super) fn open(
-        name: &'a str,
-        model: &'a ModelFile,
-        backend: BackendName,
-        runtime: Option<RuntimeSpec>,
-        asked: Option<[u32; 2]>,
-        head: HeadChoice,
-    ) -> anyhow::Result<Side<'a>> {
-        let takes_image = model.info.inputs.first().is_some_and(|input| input.dims.len() == 4);
-        let choice = if takes_image { head } else { HeadChoice::None };
-        let size = size_of_input(&asked, choice, &model.info).map_err(|why| anyhow::anyhow!("{name} {why}"))?;
-        let session = session(model, backend, runtime.clone(), size)?;
-        let output_names = model.info.outputs.iter().map(|output| output.name.clone()).collect();
-        Ok(Side { name, model, backend, runtime, size, session, decoder: None, output_names })
+    pub(super) fn open(name: &'a str, of: &'a Prepared) -> anyhow::Result<Side<'a>> {
+        Side::with_model(name, &of.model.file, of)
     }
 
     /// The same side with these tensors among its outputs, and no boxes.
@@ -57,18 +59,56 @@ impl<'a> Side<'a> {
     where
         'a: 'b,
     {
-        let session = session(model, self.backend, self.runtime.clone(), self.size)?;
-        let output_names = model.info.outputs.iter().map(|output| output.name.clone()).collect();
-        Ok(Side {
-            name: self.name,
-            model,
-            backend: self.backend,
-            runtime: None,
-            size: self.size,
-            session,
-            decoder: None,
-            output_names,
-        })
+        Side::with_model(self.name, model, self.of)
+    }
+
+    fn with_model(name: &'a str, model: &'a ModelFile, of: &'a Prepared) -> anyhow::Result<Side<'a>> {
+        let spec = SessionSpec {
+            precision: of.precision,
+            threads: affinity::choose(None).len() as u32,
+            runtime: of.runtime.clone(),
+            provider: of.provider.clone(),
+            artifact: of.built.as_ref().map(|built| built.file.clone()),
+            imgsz: of.imgsz,
+            ..SessionSpec::new(model)
+        };
+        let session = backend(of.backend).open(&spec)?;
+        let output_names = match of.backend {
+            // An engine says what comes out of it, and in which order, once it is open.
+            BackendName::Tensorrt => {
+                (0..session.output_count()).map(|i| session.output(0, i).name.to_owned()).collect()
+            }
+            _ => model.info.outputs.iter().map(|output| output.name.clone()).collect(),
+        };
+        Ok(Side { name, model, of, session, decoder: None, output_names })
+    }
+
+    pub(super) fn backend(&self) -> BackendName {
+        self.of.backend
+    }
+
+    /// Whether it runs an engine, be it the user's own or one that was built.
+    pub(super) fn is_engine(&self) -> bool {
+        self.of.backend == BackendName::Tensorrt
+    }
+
+    /// The precision whose rounding explains a difference: what was asked for; of an engine of the user's own, the coarsest that
+    /// its layers compute in, as far as it says so.
+    pub(super) fn precision(&self) -> Precision {
+        let executed = self.session.executed();
+        let types = executed.split(", ").filter_map(|part| part.split(' ').next()?.parse::<Precision>().ok());
+        match self.of.precision {
+            Precision::Native if self.model.engine.is_some() => {
+                types.reduce(super::coarser).unwrap_or(Precision::Native)
+            }
+            asked => asked,
+        }
+    }
+
+    /// What its library warned of.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let told = |warning: &String| format!("{}: {} warned on loading: {warning}", self.name, self.of.backend);
+        self.session.record().warnings.iter().map(told).collect()
     }
 
     /// How the head of the other side wants its image.
@@ -172,6 +212,7 @@ impl<'a> Side<'a> {
         SideRecord {
             model: self.name.to_owned(),
             sha256: self.model.sha256.clone(),
+            engine: self.of.built.as_ref().map(|built| built.artifact.clone()),
             backend: self.session.record(),
             executed: self.session.executed(),
             head: self.decoder.as_ref().map(|decoder| decoder.head().to_string()),
@@ -179,18 +220,14 @@ impl<'a> Side<'a> {
     }
 }
 
-fn session(
+/// Height and width of a model's input: asked for, or as the model has it.
+pub(super) fn image_size_of(
+    name: &str,
     model: &ModelFile,
-    name: BackendName,
-    runtime: Option<RuntimeSpec>,
-    imgsz: Option<[u32; 2]>,
-) -> anyhow::Result<Box<dyn Session>> {
-    let spec = SessionSpec {
-        precision: precision_of(&model.info),
-        threads: affinity::choose(None).len() as u32,
-        runtime,
-        imgsz,
-        ..SessionSpec::new(model)
-    };
-    Ok(backend(name).open(&spec)?)
+    asked: Option<[u32; 2]>,
+    head: HeadChoice,
+) -> anyhow::Result<Option<[u32; 2]>> {
+    let takes_image = model.info.inputs.first().is_some_and(|input| input.dims.len() == 4);
+    let choice = if takes_image { head } else { HeadChoice::None };
+    size_of_input(&asked, choice, &model.info).map_err(|why| anyhow::anyhow!("{name} {why}"))
 }

@@ -1,7 +1,7 @@
 //! What a call did, as a table or as JSON.
 
 use prony_bench::tensors::{describe, output_spec};
-use prony_types::{BackendRecord, DType, TensorData, TensorView};
+use prony_types::{ArtifactSpec, BackendRecord, DType, TensorData, TensorView};
 use serde::Serialize;
 
 use super::boxes::NamedBox;
@@ -13,6 +13,9 @@ use crate::output::print;
 pub(crate) struct Summary<'a> {
     pub(crate) model: &'a str,
     pub(crate) sha256: &'a str,
+    /// The engine that was built from the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine: Option<&'a ArtifactSpec>,
     pub(crate) backend: BackendRecord,
     /// The arithmetic that was really executed.
     pub(crate) executed: String,
@@ -21,6 +24,8 @@ pub(crate) struct Summary<'a> {
     pub(crate) call_ms: f64,
     pub(crate) inputs: Vec<InputSummary>,
     pub(crate) outputs: Vec<OutputSummary>,
+    /// Of the values of all outputs, as `bench` records it for its first frame.
+    pub(crate) outputs_sha256: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,90 @@
+//! Makes artifacts for commands that run no plan: each in a process of its own, with its progress shown.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use prony_types::{ArtifactSpec, CellSpec, EventKind, FailureKind, Job, ReferenceSpec};
+
+use super::engines::{job_for, made, steps};
+use super::errand::{Errand, errand};
+use super::interrupt::Interrupt;
+use crate::output::MakingProgress;
+
+/// A builder beats several times a second; one that does not for this long hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where artifacts are made.
+pub(crate) struct Maker<'a> {
+    pub(crate) log: PathBuf,
+    pub(crate) interrupt: &'a Interrupt,
+}
+
+/// An artifact that is there now.
+pub(crate) struct Made {
+    pub(crate) artifact: ArtifactSpec,
+    pub(crate) build_ms: Option<f64>,
+    pub(crate) rebuilt_because: Option<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Why an artifact is not there.
+pub(crate) enum NotMade {
+    Failed(FailureKind, String),
+    Interrupted,
+}
+
+impl Maker<'_> {
+    /// Has one made and waits for it. Leaving in any way ends the process.
+    pub(crate) fn make(&self, name: &str, job: Job) -> Result<Made, NotMade> {
+        let progress = MakingProgress::new(name);
+        let made = self.attempt(job, &progress);
+        progress.clear();
+        made
+    }
+
+    /// Makes whatever a cell runs that is not the model's own file, as a run does, and enters it in the cell. Returns what to
+    /// know about it.
+    pub(crate) fn make_for(
+        &self,
+        cell: &mut CellSpec,
+        reference: &ReferenceSpec,
+        cache: &Path,
+    ) -> Result<Vec<String>, NotMade> {
+        let internal = |error: anyhow::Error| NotMade::Failed(FailureKind::Internal, format!("{error:#}"));
+        let mut told = Vec::new();
+        for step in steps(cell) {
+            let job = job_for(step, cell, reference, cache.to_owned()).map_err(internal)?;
+            let Made { artifact, build_ms, rebuilt_because, notes } = self.make(&cell.id, job)?;
+            told.push(made(&artifact, build_ms, rebuilt_because.as_deref()));
+            told.extend(notes);
+            cell.artifact = Some(artifact);
+        }
+        Ok(told)
+    }
+
+    fn attempt(&self, job: Job, shown: &MakingProgress) -> Result<Made, NotMade> {
+        let last_word = |event| match event {
+            EventKind::Building(progress) => {
+                shown.show(&progress);
+                None
+            }
+            EventKind::Prepared { artifact, build_ms, rebuilt_because, notes } => {
+                Some(Ok(Made { artifact, build_ms, rebuilt_because, notes }))
+            }
+            EventKind::Failed { kind, message, .. } => Some(Err(NotMade::Failed(kind, message))),
+            _ => None,
+        };
+        let failed = |kind, reason| Err(NotMade::Failed(kind, reason));
+        match errand(job, &self.log, self.interrupt, PATIENCE, last_word) {
+            Errand::Done(outcome) => outcome,
+            Errand::NotStarted(reason) => failed(FailureKind::Internal, reason),
+            Errand::Died(cause) => {
+                failed(FailureKind::Runtime, format!("its process {cause}; see {}", self.log.display()))
+            }
+            Errand::Interrupted => Err(NotMade::Interrupted),
+            Errand::Silent => {
+                failed(FailureKind::Runtime, format!("no sign of life for {} s; killed", PATIENCE.as_secs()))
+            }
+        }
+    }
+}
