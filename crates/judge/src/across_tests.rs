@@ -47,6 +47,7 @@ pub(crate) fn run(id: &str, cells: Vec<CellRecord>) -> RunRecord {
             percentiles: text(),
             comparison: text(),
             throughput: text(),
+            between_runs: None,
         },
         plan: Plan {
             name: "bench".to_owned(),

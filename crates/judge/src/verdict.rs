@@ -4,8 +4,8 @@
 //! something to know and no objection: it starts with [`NOTE`] and stands last, whatever the verdict is.
 
 use prony_types::{
-    AccuracyRecord, Agreement, BudgetSpec, ConsistencyCheck, InputRecord, LayersRecord, MemoryRecord, OutputCheck,
-    PlacementRecord, Precision, StageStats, Telemetry, Verdict,
+    AccuracyRecord, Agreement, BudgetSpec, ConsistencyCheck, InputRecord, LayersRecord, LoadRecord, MemoryRecord,
+    OutputCheck, PlacementRecord, Precision, StageStats, Stall, Telemetry, Verdict,
 };
 
 use crate::engine::{not_in_precision, tells_nothing};
@@ -93,6 +93,10 @@ pub struct Evidence<'a> {
     pub memory: Option<&'a MemoryRecord>,
     /// Readings while this cell was timed.
     pub telemetry: &'a [Telemetry],
+    /// What other processes took while it was timed.
+    pub load: Option<&'a LoadRecord>,
+    /// Times in which it stood still.
+    pub stalls: &'a [Stall],
     /// Samples that the ring had no room for.
     pub lost_samples: u64,
     /// Frames a call.
@@ -121,6 +125,8 @@ pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     memory(evidence.memory, &mut findings);
     if evidence.timed {
         throttling(evidence.telemetry, &mut findings);
+        findings.extend(crate::load::finding(evidence.load));
+        findings.extend(crate::stall::findings(evidence.stalls));
         stability(evidence, &mut findings);
         sampling(evidence, &mut findings);
         gaps(evidence, &mut findings);

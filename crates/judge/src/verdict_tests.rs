@@ -1,6 +1,6 @@
 //! A verdict a rule: each fires on its own, and stays silent beside it.
 
-use prony_types::{CocoFigures, DataRecord, PostSpec, ProviderShare, TensorAgreement};
+use prony_types::{CocoFigures, DataRecord, LoadCounters, Phase, PostSpec, ProviderShare, TensorAgreement};
 
 use super::*;
 use crate::stats::summarize;
@@ -14,6 +14,22 @@ const GOOD: OutputCheck = OutputCheck {
     detections: Some(90),
     detections_expected: true,
     repeatable: true,
+};
+
+/// A machine that does nothing else.
+const QUIET: LoadRecord = LoadRecord {
+    counters: LoadCounters {
+        wall_s: 6.0,
+        cpus: 1,
+        cpu_s: Some(6.0),
+        run_queue_wait_s: Some(0.0),
+        longest_wait_s: Some(0.0),
+        involuntary_switches: Some(3),
+        busy_s: Some(6.0),
+        steal_s: Some(0.0),
+    },
+    others_share: Some(0.0),
+    worst_round_share: Some(0.001),
 };
 
 /// 1,000 samples around 6 ms, narrow.
@@ -56,6 +72,8 @@ fn evidence<'a>(stats: &'a StageStats, telemetry: &'a [Telemetry]) -> Evidence<'
         layers_problem: None,
         memory: None,
         telemetry,
+        load: Some(&QUIET),
+        stalls: &[],
         lost_samples: 0,
         batch: 1,
         input: None,
@@ -442,4 +460,31 @@ fn a_memory_limit_that_was_nearly_reached_is_a_note() {
     let (verdict, reasons) = judge(&Evidence { memory: Some(&memory), ..evidence(&stats, &telemetry) });
     assert_eq!((verdict, reasons.as_slice()), (Verdict::Valid, &["note: 3.9 MiB of 4 MiB".to_owned()][..]));
     assert!(is_note(&reasons[0]));
+}
+
+#[test]
+fn a_busy_machine_was_valid_because_nothing_scattered() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let of = |share| {
+        let load = LoadRecord { others_share: share, ..QUIET };
+        judge(&Evidence { load: Some(&load), ..evidence(&stats, &telemetry) })
+    };
+    let (verdict, reasons) = of(Some(0.49));
+    assert_eq!(verdict, Verdict::Unstable);
+    assert!(reasons[0].starts_with("others took 49 % of the CPU time this cell asked for"), "{reasons:?}");
+    let (verdict, reasons) = of(Some(0.03));
+    assert!(verdict == Verdict::Valid && reasons[0].starts_with("note: others took 3 %"), "{reasons:?}");
+    let (verdict, reasons) = of(None);
+    assert!(verdict == Verdict::Valid && reasons[0].contains("could not be ruled out"), "{reasons:?}");
+    let untimed = Evidence { load: None, timed: false, ..evidence(&stats, &telemetry) };
+    assert_eq!(judge(&untimed).1, [""; 0], "what is only scored may share the machine");
+}
+
+#[test]
+fn a_process_that_was_stopped_was_valid() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let stalls = [Stall { phase: Phase::Steady, round: 3, seconds: 20.0 }];
+    let (verdict, reasons) = judge(&Evidence { stalls: &stalls, ..evidence(&stats, &telemetry) });
+    assert_eq!(verdict, Verdict::Unstable);
+    assert_eq!(reasons, ["round 3 stood still for 20.0 s: the process was stopped or the machine slept"]);
 }

@@ -109,6 +109,7 @@ pub(crate) fn record() -> RunRecord {
             percentiles: "p".into(),
             comparison: "c".into(),
             throughput: "frames/s".into(),
+            between_runs: None,
         },
         plan: Plan {
             name: "bench".into(),

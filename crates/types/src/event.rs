@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Agreement, ArtifactSpec, BackendRecord, BuildProgress, ConsistencyCheck, DeviceUse, EngineRecord, EvaluatedData,
-    GpuRecord, LayersRecord, ModelInfo, PlacementRecord, TensorSpec, Thumbnail,
+    GpuRecord, LayersRecord, LoadCounters, ModelInfo, PlacementRecord, TensorSpec, Thumbnail,
 };
 
 /// Something that happened in a worker.
@@ -95,6 +95,9 @@ pub enum EventKind {
         samples: u64,
         /// How long they took.
         seconds: f64,
+        /// What else ran on the machine meanwhile; absent where the worker does not do the work itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        load: Option<LoadCounters>,
     },
     /// Several in flight, for a while.
     Throughput {

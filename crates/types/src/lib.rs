@@ -43,9 +43,10 @@ pub use plan::{
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
-    Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord,
-    ModelRecord, Phases, PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo,
-    RunRecord, SCHEMA, SampleNote, Sitting, StageStats, TempRange, TensorAgreement, Thumbnail, TimelinePoint,
+    Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, LoadCounters, LoadRecord, LoadSnapshot,
+    MemoryRecord, MemorySafety, MethodRecord, ModelRecord, Phases, PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo,
+    RunRecord, SCHEMA, SampleNote, Sitting, StageStats, Stall, TempRange, TensorAgreement, ThreadLoad, Thumbnail,
+    TimelinePoint,
 };
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
 pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
