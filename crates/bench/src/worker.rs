@@ -9,8 +9,8 @@ use prony_forge::{ForgeError, Prepared};
 use prony_source::scenes::kind_for;
 use prony_types::{
     Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, DiscoverJob, EventKind,
-    FailureKind, Fault, HeadChoice, InspectJob, Job, LoadCounters, LoadSnapshot, MeasureJob, Metadata, ModelSource, ModelSpec, Phase, ReferenceJob,
-    SceneKind, TensorSpec, WORKER_PROTOCOL,
+    FailureKind, Fault, HeadChoice, InspectJob, Job, LoadCounters, LoadSnapshot, MeasureJob, Metadata, ModelSource,
+    ModelSpec, Phase, ReferenceJob, SceneKind, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -253,9 +253,9 @@ fn measure(
             }
             Command::Evaluate(order) => {
                 host_peak_bytes.get_or_insert_with(|| host_peak().unwrap_or(0));
-                let names = &loaded.model.info.metadata.names;
+                let metadata = &loaded.model.info.metadata;
                 let mut tell = |done, total| channel.emit(EventKind::Evaluating { done, total });
-                let outcome = evaluate(cell, &order, &job.cell.model.source, names, &mut tell);
+                let outcome = evaluate(cell, &order, &job.cell.model.source, metadata, &mut tell);
                 let (outcome, problem) = match outcome {
                     Ok(data) => (Some(Box::new(data)), None),
                     Err(Unscored::Absent(problem)) => (None, Some(problem)),

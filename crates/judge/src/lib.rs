@@ -22,6 +22,7 @@ pub mod stats;
 pub mod steady;
 pub mod stopping;
 mod student;
+pub mod suspects;
 mod telemetry;
 pub mod verdict;
 

@@ -95,12 +95,7 @@ fn a_gpu_cell_is_held_up_by_its_one_thread_and_only_that_much() {
 
 #[test]
 fn work_that_moves_between_two_threads_is_held_up_by_the_waits_of_both() {
-    let turns = LoadCounters {
-        cpu_s: Some(5.0),
-        run_queue_wait_s: Some(5.0),
-        longest_wait_s: Some(3.5),
-        ..quiet()
-    };
+    let turns = LoadCounters { cpu_s: Some(5.0), run_queue_wait_s: Some(5.0), longest_wait_s: Some(3.5), ..quiet() };
     assert_eq!(share(turns), 0.5);
 }
 

@@ -96,7 +96,8 @@ mod tests {
     fn slow_frames_and_single_outliers_are_no_stalls() {
         let slow: Vec<Sample> = (0..5).map(|i| sample(Phase::Steady, 1, i * 3_000, 3_000)).collect();
         assert_eq!(stalls(&slow), []);
-        let outlier = [sample(Phase::Steady, 1, 0, 5), sample(Phase::Steady, 1, 5, 900), sample(Phase::Steady, 1, 905, 5)];
+        let outlier =
+            [sample(Phase::Steady, 1, 0, 5), sample(Phase::Steady, 1, 5, 900), sample(Phase::Steady, 1, 905, 5)];
         assert_eq!(stalls(&outlier), []);
         assert_eq!(stalls(&[sample(Phase::Warmup, 1, 0, 1), sample(Phase::Warmup, 1, 1, 9_000)]), [], "not timed");
     }

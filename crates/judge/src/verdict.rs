@@ -4,13 +4,14 @@
 //! something to know and no objection: it starts with [`NOTE`] and stands last, whatever the verdict is.
 
 use prony_types::{
-    AccuracyRecord, Agreement, BudgetSpec, ConsistencyCheck, InputRecord, LayersRecord, LoadRecord, MemoryRecord,
-    OutputCheck, PlacementRecord, Precision, StageStats, Stall, Telemetry, Verdict,
+    AccuracyRecord, Agreement, BudgetSpec, ClassMatch, ConsistencyCheck, InputRecord, LayersRecord, LoadRecord,
+    MemoryRecord, OutputCheck, PlacementRecord, Precision, StageStats, Stall, Telemetry, Verdict,
 };
 
 use crate::engine::{not_in_precision, tells_nothing};
 use crate::stats::{P90_NEEDS, relative_half_width};
 use crate::stopping::TARGET_HALF_WIDTH;
+use crate::suspects;
 use crate::telemetry::{clock_change, throttle_events, watches_clocks};
 
 /// A relative half width beyond this is too wide to call a measurement.
@@ -194,7 +195,19 @@ fn accuracy(evidence: &Evidence<'_>, findings: &mut Findings) {
         let images = counted(accuracy.images, "image");
         let reason = format!("no box on any of {images}, although the data has classes of this model");
         findings.push((Verdict::WrongOutput, reason));
+    } else if suspects::is_zero(&accuracy.figures) {
+        let objects = accuracy.data.class_match.as_ref().map_or(accuracy.data.objects, |classes| classes.objects);
+        if objects >= suspects::OBJECTS {
+            findings.push((Verdict::WrongOutput, suspects::reason(accuracy)));
+        } else {
+            let objects = counted(objects, "object");
+            let reason =
+                format!("mAP50-95 is 0.000, on {objects} of classes that the model knows: too few to judge it by");
+            findings.push((Verdict::Unknown, reason));
+        }
     }
+    findings
+        .extend(accuracy.data.class_match.as_ref().and_then(ClassMatch::caution).map(|text| (Verdict::Valid, text)));
 }
 
 fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {

@@ -1,6 +1,6 @@
 //! A verdict a rule: each fires on its own, and stays silent beside it.
 
-use prony_types::{CocoFigures, DataRecord, LoadCounters, Phase, PostSpec, ProviderShare, TensorAgreement};
+use prony_types::{ClassMatch, CocoFigures, DataRecord, LoadCounters, Phase, PostSpec, ProviderShare, TensorAgreement};
 
 use super::*;
 use crate::stats::summarize;
@@ -436,6 +436,7 @@ fn no_box_on_data_of_its_classes_is_wrong_and_no_score_is_unknown() {
         post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
         classes: Vec::new(),
         curves: Vec::new(),
+        likely_causes: Vec::new(),
         seconds: 1.0,
     };
     let of = |accuracy: &AccuracyRecord| judge(&Evidence { accuracy: Some(accuracy), ..evidence(&stats, &readings) });
@@ -487,4 +488,43 @@ fn a_process_that_was_stopped_was_valid() {
     let (verdict, reasons) = judge(&Evidence { stalls: &stalls, ..evidence(&stats, &telemetry) });
     assert_eq!(verdict, Verdict::Unstable);
     assert_eq!(reasons, ["round 3 stood still for 20.0 s: the process was stopped or the machine slept"]);
+}
+
+#[test]
+fn a_score_of_zero_was_valid() {
+    let (stats, readings) = (calm(), readings(|_| 3_000_000));
+    let figures = CocoFigures { map_50_95: Some(0.0), map_50: Some(0.0), ..CocoFigures::default() };
+    let matched = |by_name, matched, objects| ClassMatch { by_name, matched, categories: 3, missing: vec![], objects };
+    let of = |figures, classes: ClassMatch, likely_causes: &[&str]| {
+        let accuracy = AccuracyRecord {
+            figures,
+            ci95: None,
+            images: 40,
+            detections: 900,
+            data: DataRecord { objects: 210, class_match: Some(classes), ..DataRecord::default() },
+            post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
+            classes: Vec::new(),
+            curves: Vec::new(),
+            likely_causes: likely_causes.iter().map(|&cause| cause.into()).collect(),
+            seconds: 1.0,
+        };
+        judge(&Evidence { accuracy: Some(&accuracy), ..evidence(&stats, &readings) })
+    };
+    let (verdict, reasons) = of(figures, matched(true, 3, 210), &[]);
+    assert_eq!(verdict, Verdict::WrongOutput);
+    let start =
+        "mAP50-95 is 0.000 on 40 images with 210 objects, although all class names match; likely cause: box format";
+    assert!(reasons[0].starts_with(start) && reasons.len() == 1, "{reasons:?}");
+    for cause in ["normalization", "color order", "range of the input", "sigmoid applied twice"] {
+        assert!(reasons[0].contains(cause), "{reasons:?}");
+    }
+    let (_, reasons) = of(figures, matched(true, 3, 210), &["order of the classes: x"]);
+    assert!(reasons[0].ends_with("; likely cause: order of the classes: x"), "{reasons:?}");
+    let (verdict, reasons) = of(figures, matched(false, 3, 210), &[]);
+    assert_eq!(verdict, Verdict::WrongOutput);
+    assert!(reasons[0].contains("matched by position; likely cause: another order of the classes"), "{reasons:?}");
+    assert!(reasons[1].starts_with("note: the model has no class names"), "{reasons:?}");
+    assert_eq!(of(figures, matched(true, 1, 3), &[]).0, Verdict::Unknown, "three objects prove nothing");
+    let low = CocoFigures { map_50: Some(0.02), ..figures };
+    assert_eq!(of(low, matched(true, 3, 210), &[]), (Verdict::Valid, vec![]), "a bad model may be bad");
 }

@@ -215,6 +215,7 @@ fn cell(spec: &CellSpec) -> CellRecord {
             post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
             classes: Vec::new(),
             curves: Vec::new(),
+            likely_causes: Vec::new(),
             seconds: 1.0,
         }),
         accuracy_absent: Some("/srv/secret/instances.json changed".into()),

@@ -87,7 +87,10 @@ fn latency(cell: &CellRecord) -> String {
     });
     let fps = fps.unwrap_or_default();
     if cell.verdict == Some(Verdict::Valid) {
-        let ci95 = stats.ci95.map(|[lo, hi]| format!(" (95 % CI {} to {} within this run)", time(lo), time(hi))).unwrap_or_default();
+        let ci95 = stats
+            .ci95
+            .map(|[lo, hi]| format!(" (95 % CI {} to {} within this run)", time(lo), time(hi)))
+            .unwrap_or_default();
         return format!("{p50} ms per {unit}{ci95}{fps}");
     }
     let objection = cell.verdict_reasons.iter().find(|reason| !is_note(reason));

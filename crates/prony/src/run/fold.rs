@@ -4,8 +4,8 @@
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
     ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EvaluatedData, EventKind,
-    FailureKind, InputRecord, LoadCounters, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample,
-    SampleNote, Stage, Telemetry, Verdict,
+    FailureKind, InputRecord, LoadCounters, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases,
+    Precision, Sample, SampleNote, Stage, Telemetry, Verdict,
 };
 
 /// Share of a memory limit from which on it is said that little was left.
