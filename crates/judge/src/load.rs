@@ -6,8 +6,8 @@
 //! counts, nor beyond what its own CPU time left of them. And a thread that sleeps asks for nothing; so the share is of
 //! the time that the work was held up, not of all threads at all times:
 //!
-//! - over all threads, wait and steal over the CPU time the cell asked for (its CPU time, wait and steal), but over wall
-//!   time where that is longer: a cell that mostly waits for a GPU is held up for the wait on its one thread, no more;
+//! - over all threads, wait for others and steal over the CPU time the cell asked for (its CPU time and those two), but over
+//!   wall time where that is longer: a cell that mostly waits for a GPU is held up for the wait on its one thread, no more;
 //! - of the thread that waited longest, its wait over wall time: the other threads of a pool wait for it at the end of
 //!   every layer, so one CPU out of 64 that is taken halves the speed although it is less than 1 % of the CPU time.
 //!
@@ -76,8 +76,10 @@ fn others_share(load: &LoadCounters, stalled_s: f64, serial: bool) -> Option<f64
     let cpus = f64::from(load.cpus.max(1));
     let left = (cpus * wall - cpu).max(0.0);
     let others = load.busy_s.map_or(left, |busy| (busy - cpu).clamp(0.0, left));
-    let of_all = (wait.min(others) + steal) / (cpu + wait + steal).max(wall);
-    let of_longest = (longest.min(others) + steal / cpus) / wall;
+    let by_others = wait.min(others);
+    let of_all = (by_others + steal) / (cpu + by_others + steal).max(wall);
+    // Whose doing one thread's wait was is not known, so it is shared out as that of all threads is.
+    let of_longest = (longest * if wait > 0.0 { by_others / wait } else { 0.0 } + steal / cpus) / wall;
     Some(of_all.max(of_longest).clamp(0.0, 1.0))
 }
 
