@@ -141,7 +141,8 @@ fn is_number(name: &str, index: usize) -> bool {
 }
 
 fn normal(name: &str) -> String {
-    let words: Vec<&str> = name.split(['_', '-', ' ', '\t']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> =
+        name.split(|c: char| c == '_' || c == '-' || c.is_whitespace()).filter(|word| !word.is_empty()).collect();
     words.join(" ").to_lowercase()
 }
 
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn names_are_found_whatever_stands_between_their_words() {
         let map = map(
-            &names(&["Traffic_Light", " person ", "zebra", "fire-hydrant"]),
+            &names(&["Traffic\u{a0}Light", " person ", "zebra", "fire-hydrant"]),
             Some(4),
             &categories(&["person", "bicycle", "traffic light", "fire hydrant"]),
         )
