@@ -157,7 +157,7 @@ fn doubts(before: &CellRecord, now: &CellRecord) -> Vec<String> {
     let of = |(name, cell): (&str, &CellRecord)| match cell.verdict {
         Some(verdict @ (Verdict::Unstable | Verdict::Throttled)) => {
             let why = cell.verdict_reasons.first().filter(|reason| !is_note(reason));
-            Some(format!("the {name} is {verdict}{}", why.map(|why| format!(" ({why})")).unwrap_or_default()))
+            Some(format!("the {name} is {verdict}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
         }
         _ => None,
     };

@@ -415,9 +415,5 @@ fn a_comparison_with_a_busy_machine_names_the_reason() {
     b.cells[0].verdict_reasons = vec!["others took 49 % of the CPU time".into(), "note: no sensor".into()];
     let latency = compared(&a, &b, false)[0].latency.clone().unwrap();
     assert_eq!(latency.difference, Difference::Inconclusive, "the machine was slower, not the cell");
-    assert!(
-        latency.reason.contains("; the run is unstable (others took 49 % of the CPU time); "),
-        "{}",
-        latency.reason
-    );
+    assert!(latency.reason.contains("; the run is unstable: others took 49 % of the CPU time; "), "{}", latency.reason);
 }

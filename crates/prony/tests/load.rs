@@ -70,7 +70,7 @@ fn a_busy_machine_was_called_a_regression() {
     let output = prony().arg("compare").arg(quiet.run()).arg(busy.run()).output().unwrap();
     expect_code(&output, i32::from(u8::from(ExitCode::Inconclusive)));
     let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("the run is unstable (others took 49 %"), "{said}");
+    assert!(said.contains("the run is unstable: others took 49 %"), "{said}");
 }
 
 #[test]
