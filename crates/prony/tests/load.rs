@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use prony_types::{CellRecord, ExitCode, Phase, Stage, Verdict};
+use prony_types::{CellRecord, ExitCode, Phase, RunRecord, Stage, Verdict};
 use support::{Place, QUICK, expect_code, prony, stdout};
 
 const THERMAL: &str = "builtin-thermal:rten:fp32";
@@ -19,6 +19,11 @@ fn with_fault(place: &Place, fault: &str, args: &[&str]) -> (CellRecord, String)
     let output = place.bench(&args).env("PRONY_TEST_FAULT", injection).output().unwrap();
     expect_code(&output, 0);
     (place.record().cells[0].clone(), stdout(&output))
+}
+
+/// A machine that gets hot meanwhile has a graver word for it.
+fn is_disturbed(cell: &CellRecord) -> bool {
+    matches!(cell.verdict, Some(Verdict::Unstable | Verdict::Throttled))
 }
 
 /// The field of the one row of the CSV.
@@ -34,7 +39,7 @@ fn csv(place: &Place, column: &str) -> String {
 fn a_busy_machine_is_not_valid() {
     let place = Place::new();
     let (cell, printed) = with_fault(&place, r#"{"others-take": 49}"#, &QUICK);
-    assert_eq!(cell.verdict, Some(Verdict::Unstable), "{:?}", cell.verdict_reasons);
+    assert!(is_disturbed(&cell), "{:?}", cell.verdict_reasons);
     let said = "others took 49 % of the CPU time this cell asked for (run-queue wait";
     assert!(cell.verdict_reasons.iter().any(|reason| reason.starts_with(said)), "{:?}", cell.verdict_reasons);
     assert!(cell.load.unwrap().others_share.is_some_and(|share| (share - 0.49).abs() < 0.001), "{:?}", cell.load);
@@ -57,16 +62,22 @@ fn a_busy_machine_was_called_a_regression() {
     let (quiet, busy) = (Place::new(), Place::new());
     with_fault(&quiet, r#"{"others-take": 0}"#, &QUICK);
     with_fault(&busy, r#"{"others-take": 49}"#, &QUICK);
-    // As the loaded machine really has it: twice as slow, and as steady as the quiet one.
+    let write = |place: &Place, record: &RunRecord| {
+        fs::write(place.run().join("report.json"), serde_json::to_vec(record).unwrap()).unwrap();
+    };
     let mut record = quiet.record();
+    (record.cells[0].verdict, record.cells[0].verdict_reasons) = (Some(Verdict::Valid), Vec::new());
+    write(&quiet, &record);
+    // As the loaded machine really has it: twice as slow, and as steady as the quiet one.
     let slow = busy.record().cells[0].clone();
+    let said = slow.verdict_reasons.into_iter().filter(|reason| reason.starts_with("others took")).collect();
     let cell = &mut record.cells[0];
-    (cell.verdict, cell.verdict_reasons, cell.load) = (slow.verdict, slow.verdict_reasons, slow.load);
+    (cell.verdict, cell.verdict_reasons, cell.load) = (Some(Verdict::Unstable), said, slow.load);
     for stats in cell.latency_ms.values_mut() {
         (stats.p50, stats.ci95) = (stats.p50 * 2.0, stats.ci95.map(|ci| ci.map(|ms| ms * 2.0)));
     }
     cell.round_p50_ms.iter_mut().for_each(|ms| *ms *= 2.0);
-    fs::write(busy.run().join("report.json"), serde_json::to_vec(&record).unwrap()).unwrap();
+    write(&busy, &record);
     let output = prony().arg("compare").arg(quiet.run()).arg(busy.run()).output().unwrap();
     expect_code(&output, i32::from(u8::from(ExitCode::Inconclusive)));
     let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -80,12 +91,13 @@ fn a_stall_within_a_round_is_named_and_no_rate_is_made_of_it() {
     let (cell, _) = with_fault(&place, r#"{"stall-at": 300}"#, &["--samples", "400", "--warmup", "0.1"]);
     let stall = cell.stalls.first().unwrap_or_else(|| panic!("{:?}", cell.latency_ms));
     assert!(stall.phase == Phase::Steady && stall.seconds >= 2.0, "{stall:?}");
-    assert_eq!(cell.verdict, Some(Verdict::Unstable));
+    assert!(is_disturbed(&cell), "{:?}", cell.verdict_reasons);
     let said = format!("round {} stood still for ", stall.round);
     assert!(cell.verdict_reasons.iter().any(|reason| reason.starts_with(&said)), "{:?}", cell.verdict_reasons);
     let total = cell.latency_ms[&Stage::Total];
     assert!(total.n == 400 && total.max >= 2_000.0, "no sample is left out: {total:?}");
-    assert_eq!((csv(&place, "fps_mean"), csv(&place, "verdict")), (String::new(), "unstable".to_owned()));
+    assert_eq!(csv(&place, "fps_mean"), "");
+    assert_ne!(csv(&place, "verdict"), "valid");
 }
 
 #[test]
