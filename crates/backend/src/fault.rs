@@ -32,6 +32,7 @@ impl FaultySession {
             Fault::HangAt(n) if self.calls >= n => loop {
                 std::thread::sleep(Duration::from_secs(3600));
             },
+            Fault::StallAt(n) if self.calls == n => std::thread::sleep(Duration::from_secs(2)),
             Fault::SlowDown => std::thread::sleep(Duration::from_micros(100 * self.calls)),
             Fault::PrintToStdout => {
                 let _ = std::io::stdout().write_all(b"{\"not\": \"an event\"}\n");

@@ -10,7 +10,7 @@ use prony_source::coco::{ResultRow, ResultWriter};
 use prony_source::dataset::{self, Dataset, classes};
 use prony_source::folder::Loader;
 use prony_source::scenes;
-use prony_types::{Detection, EvaluateOrder, EvaluatedData, EvaluationProblem, FailureKind, ModelSource};
+use prony_types::{Detection, EvaluateOrder, EvaluatedData, EvaluationProblem, FailureKind, Metadata, ModelSource};
 use prony_vision::{Letterbox, Preprocessor};
 
 use crate::measure::{Cell, MeasureError, Pipeline};
@@ -54,7 +54,7 @@ pub(crate) fn evaluate(
     cell: &mut Cell,
     order: &EvaluateOrder,
     model: &ModelSource,
-    names: &[String],
+    metadata: &Metadata,
     tell: &mut Tell<'_>,
 ) -> Result<EvaluatedData, Unscored> {
     let begun = now_ns();
@@ -62,6 +62,11 @@ pub(crate) fn evaluate(
         return Err(absent("not a detector: there are no boxes to score"));
     };
     let Some(decoder) = &detector.decoder else { return Err(absent("no head was found for its outputs")) };
+    // Names that are there are never passed over: by position the classes may be anything.
+    if let Some(problem) = &metadata.names_problem {
+        return Err(absent(format!("the model's class names cannot be read: {problem}")));
+    }
+    let names = &metadata.names;
     let data = dataset::open(&order.data, scenes::kind_for(model, names)).map_err(absent)?;
     let map = classes::map(names, decoder.head().classes(), &data.categories).map_err(absent)?;
     let preprocessor = detector.preprocessor.fresh();
@@ -90,7 +95,10 @@ pub(crate) fn evaluate(
         let first = unread.first().map(|(_, reason)| reason.as_str()).unwrap_or_default();
         return Err(absent(format!("none of the {} images can be read: {first}", unread.len())));
     }
+    let known = |index: usize| data.truths(index).iter().filter(|truth| map.knows(truth.category)).count() as u64;
+    let mut objects: u64 = (0..data.images.len()).map(known).sum();
     for (index, _) in &unread {
+        objects -= known(*index);
         record.unread.push(data.images[*index].id);
         record.images -= 1;
         record.objects -= data.truths(*index).len() as u64;
@@ -99,6 +107,7 @@ pub(crate) fn evaluate(
     // Before what else is wrong: these are the ones that are missing from the score.
     let broken = unread.iter().take(NAMED).map(|(_, reason)| reason.clone());
     record.problems.splice(0..0, broken);
+    record.class_match = Some(map.summary(&data.categories, objects));
     record.classes = map.words;
     Ok(EvaluatedData { data: record, detections: kept, strangers, seconds: (now_ns() - begun) as f64 / 1e9 })
 }

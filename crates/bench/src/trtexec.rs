@@ -243,10 +243,11 @@ impl Cell {
         // Whichever comes first, as far as that can be told beforehand.
         let queries = max_samples.filter(|&most| most as f64 * self.last_ms / 1e3 <= seconds);
         let Some(ran) = self.run(Asked { warm_up_ms: ROUND_WARM_UP_MS, seconds, queries })? else {
-            return Ok(EventKind::RoundDone { round, samples: 0, seconds: 0.0 });
+            return Ok(EventKind::RoundDone { round, samples: 0, seconds: 0.0, load: None });
         };
         let (samples, seconds) = self.take(&ran, Phase::Steady, round, max_samples);
-        Ok(EventKind::RoundDone { round, samples, seconds })
+        // The work is done by another process, mostly on the GPU.
+        Ok(EventKind::RoundDone { round, samples, seconds, load: None })
     }
 
     fn throughput(&mut self, seconds: f64) -> Result<EventKind, Failure> {

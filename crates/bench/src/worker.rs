@@ -9,8 +9,8 @@ use prony_forge::{ForgeError, Prepared};
 use prony_source::scenes::kind_for;
 use prony_types::{
     Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, Dim, DiscoverJob, EventKind,
-    FailureKind, HeadChoice, InspectJob, Job, MeasureJob, Metadata, ModelSource, ModelSpec, OutputsRecord, Phase,
-    ReferenceJob, SceneKind, TensorSpec, WORKER_PROTOCOL,
+    FailureKind, Fault, HeadChoice, InspectJob, Job, LoadCounters, LoadSnapshot, MeasureJob, Metadata, ModelSource,
+    ModelSpec, OutputsRecord, Phase, ReferenceJob, SceneKind, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
@@ -68,7 +68,7 @@ impl From<io::Error> for Failure {
 }
 
 /// Runs a worker to its end. Returns whether it did its work; what went wrong was told to the parent.
-pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<bool> {
+pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>, load: fn() -> LoadSnapshot) -> io::Result<bool> {
     let parent = rustix::process::getppid();
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     if rustix::process::getppid() != parent {
@@ -79,7 +79,7 @@ pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>) -> io::Result<b
     let job = channel.job()?;
     channel.emit(EventKind::Started { pid: std::process::id(), version: version.to_owned() })?;
     let outcome = match job {
-        Job::Measure(job) => measure(&mut channel, &job, host_peak),
+        Job::Measure(job) => measure(&mut channel, &job, host_peak, load),
         Job::Prepare(job) => {
             made(&mut channel, job.protocol, job.ring_fd, &|tell, beat| prony_forge::prepare(&job, tell, beat))
         }
@@ -214,7 +214,12 @@ pub(crate) fn takes_any_batch(model: &ModelFile) -> bool {
     !inputs.is_empty() && inputs.iter().all(|input| matches!(input.dims.first(), Some(Dim::Named(_))))
 }
 
-fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u64>) -> Result<(), Failure> {
+fn measure(
+    channel: &mut Channel,
+    job: &MeasureJob,
+    host_peak: fn() -> Option<u64>,
+    load: fn() -> LoadSnapshot,
+) -> Result<(), Failure> {
     if job.cell.backend == BackendName::Trtexec {
         same_protocol(job.protocol)?;
         return trtexec::measure(channel, job);
@@ -246,8 +251,11 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
                 channel.emit(EventKind::Steady { samples, seconds, settled })?;
             }
             Command::Round { round, seconds, max_samples } => {
+                // Around the uncounted frames too, so that nothing stands between those and the timed ones.
+                let before = load();
                 let (samples, seconds) = cell.round(round, seconds, max_samples)?;
-                channel.emit(EventKind::RoundDone { round, samples, seconds })?;
+                let load = counted(&before, &load(), job.fault);
+                channel.emit(EventKind::RoundDone { round, samples, seconds, load: Some(load) })?;
             }
             Command::Throughput { seconds } => {
                 let (frames, seconds) = cell.throughput(seconds)?;
@@ -256,9 +264,9 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
             }
             Command::Evaluate(order) => {
                 host_peak_bytes.get_or_insert_with(|| host_peak().unwrap_or(0));
-                let names = &loaded.model.info.metadata.names;
+                let metadata = &loaded.model.info.metadata;
                 let mut tell = |done, total| channel.emit(EventKind::Evaluating { done, total });
-                let outcome = evaluate(cell, &order, &job.cell.model.source, names, &mut tell);
+                let outcome = evaluate(cell, &order, &job.cell.model.source, metadata, &mut tell);
                 let (outcome, problem) = match outcome {
                     Ok(data) => (Some(Box::new(data)), None),
                     Err(Unscored::Absent(problem)) => (None, Some(problem)),
@@ -286,6 +294,24 @@ fn measure(channel: &mut Channel, job: &MeasureJob, host_peak: fn() -> Option<u6
         }
     }
     Err(Failure::new(FailureKind::Internal, "the parent closed the pipe before the end"))
+}
+
+/// What else ran on the machine during a round, or what a test wants to have run.
+fn counted(before: &LoadSnapshot, after: &LoadSnapshot, fault: Option<Fault>) -> LoadCounters {
+    let counters = prony_judge::load::between(before, after);
+    let Some(Fault::OthersTake(percent)) = fault else { return counters };
+    let wall_s = counters.wall_s;
+    let taken = Some(wall_s * f64::from(percent) / 100.0);
+    LoadCounters {
+        wall_s,
+        cpus: 1,
+        cpu_s: taken.map(|taken| wall_s - taken),
+        run_queue_wait_s: taken,
+        longest_wait_s: taken,
+        involuntary_switches: Some(u64::from(percent)),
+        busy_s: Some(wall_s),
+        steal_s: Some(0.0),
+    }
 }
 
 /// Where the nodes run, what layers compute in and whether a fresh session says the same, found in sessions of their own

@@ -13,6 +13,7 @@ use prony_types::{
 use crate::comparable::{Row, differing, differing_in_score, in_words, noted};
 use crate::difference::{EQUIVALENCE, TELLING, is_wrong, word};
 use crate::student::t975;
+use crate::verdict::is_note;
 
 /// How two runs are compared, for the reader.
 pub const METHOD: &str = "ratio of the medians of total; its 95 % interval from the scatter of the rounds of each run \
@@ -154,7 +155,10 @@ pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyCompariso
 /// Which of the two did not hold still: then no interval made within a run says how far the two are apart.
 fn doubts(before: &CellRecord, now: &CellRecord) -> Vec<String> {
     let of = |(name, cell): (&str, &CellRecord)| match cell.verdict {
-        Some(verdict @ (Verdict::Unstable | Verdict::Throttled)) => Some(format!("the {name} is {verdict}")),
+        Some(verdict @ (Verdict::Unstable | Verdict::Throttled)) => {
+            let why = cell.verdict_reasons.first().filter(|reason| !is_note(reason));
+            Some(format!("the {name} is {verdict}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
+        }
         _ => None,
     };
     [("baseline", before), ("run", now)].into_iter().filter_map(of).collect()

@@ -47,6 +47,7 @@ pub(crate) fn run(id: &str, cells: Vec<CellRecord>) -> RunRecord {
             percentiles: text(),
             comparison: text(),
             throughput: text(),
+            between_runs: None,
         },
         plan: Plan {
             name: "bench".to_owned(),
@@ -84,6 +85,7 @@ pub(crate) fn scored(cell: CellRecord, map: f64) -> CellRecord {
         post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
         classes: Vec::new(),
         curves: Vec::new(),
+        likely_causes: Vec::new(),
         seconds: 1.0,
     };
     CellRecord { accuracy: Some(accuracy), ..cell }
@@ -403,4 +405,15 @@ fn rows_that_were_scored_by_another_rule_are_not_paired() {
     assert!(found(false).reason.contains("conf 0.25"), "{}", found(false).reason);
     assert_eq!(failed(&compared(&a, &b, false), &a, &b), [("worse".to_owned(), "x".to_owned())]);
     assert_eq!(failed(&compared(&a, &b, true), &a, &b), []);
+}
+
+#[test]
+fn a_comparison_with_a_busy_machine_names_the_reason() {
+    let a = run("a", vec![with_rounds("x", 6.0, 0.01)]);
+    let mut b = run("b", vec![with_rounds("x", 12.0, 0.01)]);
+    b.cells[0].verdict = Some(Verdict::Unstable);
+    b.cells[0].verdict_reasons = vec!["others took 49 % of the CPU time".into(), "note: no sensor".into()];
+    let latency = compared(&a, &b, false)[0].latency.clone().unwrap();
+    assert_eq!(latency.difference, Difference::Inconclusive, "the machine was slower, not the cell");
+    assert!(latency.reason.contains("; the run is unstable: others took 49 % of the CPU time; "), "{}", latency.reason);
 }

@@ -12,14 +12,17 @@ pub mod difference;
 mod engine;
 mod exit;
 pub mod gate;
+pub mod load;
 mod phase;
 mod recommendation;
 mod roofline;
 pub mod shape;
+pub mod stall;
 pub mod stats;
 pub mod steady;
 pub mod stopping;
 mod student;
+pub mod suspects;
 mod telemetry;
 pub mod verdict;
 

@@ -1,7 +1,8 @@
 //! What may be recommended, and in which words.
 
 use prony_types::{
-    AccuracyComparison, AccuracyDifference, Gate, Precision, RuntimeName, RuntimeRecord, RuntimeState, Verdict,
+    AccuracyComparison, AccuracyDifference, Gate, LoadCounters, LoadRecord, Phase, Precision, RuntimeName,
+    RuntimeRecord, RuntimeState, Stall, Verdict,
 };
 
 use super::*;
@@ -203,7 +204,7 @@ fn the_text_of_one_valid_cell_word_by_word() {
     assert_eq!(
         got.text,
         "Ship m on rten in fp32, the only cell measured for this model; to compare, run `prony runtime install \
-         onnxruntime` or `openvino`; 6.40 ms per frame (95 % CI 6.34 to 6.46), 156 frames per second."
+         onnxruntime` or `openvino`; 6.40 ms per frame (95 % CI 6.34 to 6.46 within this run), 156 frames per second."
     );
 }
 
@@ -348,4 +349,21 @@ fn models_scored_on_other_images_are_not_compared() {
     other.accuracy.as_mut().unwrap().data.sha256 = "e".repeat(64);
     assert_eq!(all(&run("r", vec![of_model("a", 3.0, 0.37), other])).len(), 2);
     assert_eq!(all(&run("r", vec![of_model("a", 3.0, 0.37), of_model("a", 6.0, 0.38)])).len(), 1, "one model");
+}
+
+#[test]
+fn a_cell_that_others_slowed_down_was_advised_to_be_shipped() {
+    let mut busy = with(cell("m:rten:fp32", 32.8), Precision::Fp32, Verdict::Unstable);
+    busy.verdict_reasons = vec!["others took 49 % of the CPU time this cell asked for".into()];
+    let load = |share| {
+        Some(LoadRecord { counters: LoadCounters::default(), others_share: Some(share), worst_round_share: None })
+    };
+    busy.load = load(0.49);
+    let got = only(&[busy.clone()]);
+    assert!(got.text.starts_with("Measure again before shipping m on rten in fp32, the only cell"), "{}", got.text);
+    assert!(got.text.contains("is not firm, because others took 49 %"), "{}", got.text);
+    busy.load = load(0.04);
+    assert!(only(&[busy.clone()]).text.starts_with("Ship m on rten"), "below the bound it is not the neighbours");
+    busy.stalls = vec![Stall { phase: Phase::Steady, round: 3, seconds: 20.0 }];
+    assert!(only(&[busy]).text.starts_with("Measure again before shipping"));
 }

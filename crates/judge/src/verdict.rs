@@ -4,14 +4,15 @@
 //! something to know and no objection: it starts with [`NOTE`] and stands last, whatever the verdict is.
 
 use prony_types::{
-    AccuracyRecord, Agreement, BudgetSpec, ConsistencyCheck, InputRecord, LayersRecord, MemoryRecord, OutputCheck,
-    PlacementRecord, Precision, StageStats, Telemetry, Verdict,
+    AccuracyRecord, Agreement, BudgetSpec, ClassMatch, ConsistencyCheck, InputRecord, LayersRecord, LoadRecord,
+    MemoryRecord, OutputCheck, PlacementRecord, Precision, StageStats, Stall, Telemetry, Verdict,
 };
 
 use crate::agreement::{Bounds, epsilon};
 use crate::engine::{not_in_precision, tells_nothing};
 use crate::stats::{P90_NEEDS, relative_half_width};
 use crate::stopping::TARGET_HALF_WIDTH;
+use crate::suspects;
 use crate::telemetry::{clock_change, throttle_events, watches_clocks};
 
 /// A relative half width beyond this is too wide to call a measurement.
@@ -73,6 +74,10 @@ pub struct Evidence<'a> {
     pub memory: Option<&'a MemoryRecord>,
     /// Readings while this cell was timed.
     pub telemetry: &'a [Telemetry],
+    /// What other processes took while it was timed.
+    pub load: Option<&'a LoadRecord>,
+    /// Times in which it stood still.
+    pub stalls: &'a [Stall],
     /// Samples that the ring had no room for.
     pub lost_samples: u64,
     /// Frames a call.
@@ -102,6 +107,8 @@ pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     memory(evidence.memory, &mut findings);
     if evidence.timed {
         throttling(evidence.telemetry, &mut findings);
+        findings.extend(crate::load::finding(evidence.load));
+        findings.extend(crate::stall::findings(evidence.stalls));
         stability(evidence, &mut findings);
         sampling(evidence, &mut findings);
         gaps(evidence, &mut findings);
@@ -169,7 +176,19 @@ fn accuracy(evidence: &Evidence<'_>, findings: &mut Findings) {
         let images = counted(accuracy.images, "image");
         let reason = format!("no box on any of {images}, although the data has classes of this model");
         findings.push((Verdict::WrongOutput, reason));
+    } else if suspects::is_zero(&accuracy.figures) {
+        let objects = accuracy.data.class_match.as_ref().map_or(accuracy.data.objects, |classes| classes.objects);
+        if objects >= suspects::OBJECTS {
+            findings.push((Verdict::WrongOutput, suspects::reason(accuracy)));
+        } else {
+            let objects = counted(objects, "object");
+            let reason =
+                format!("mAP50-95 is 0.000, on {objects} of classes that the model knows: too few to judge it by");
+            findings.push((Verdict::Unknown, reason));
+        }
     }
+    findings
+        .extend(accuracy.data.class_match.as_ref().and_then(ClassMatch::caution).map(|text| (Verdict::Valid, text)));
 }
 
 fn agreement(evidence: &Evidence<'_>, findings: &mut Findings) {

@@ -1,6 +1,8 @@
 //! A verdict a rule: each fires on its own, and stays silent beside it.
 
-use prony_types::{CocoFigures, DataRecord, PostSpec, ProviderShare, Sensitivity, TensorAgreement};
+use prony_types::{
+    ClassMatch, CocoFigures, DataRecord, LoadCounters, Phase, PostSpec, ProviderShare, Sensitivity, TensorAgreement,
+};
 
 use super::*;
 use crate::stats::summarize;
@@ -14,6 +16,22 @@ const GOOD: OutputCheck = OutputCheck {
     detections: Some(90),
     detections_expected: true,
     repeatable: true,
+};
+
+/// A machine that does nothing else.
+const QUIET: LoadRecord = LoadRecord {
+    counters: LoadCounters {
+        wall_s: 6.0,
+        cpus: 1,
+        cpu_s: Some(6.0),
+        run_queue_wait_s: Some(0.0),
+        longest_wait_s: Some(0.0),
+        involuntary_switches: Some(3),
+        busy_s: Some(6.0),
+        steal_s: Some(0.0),
+    },
+    others_share: Some(0.0),
+    worst_round_share: Some(0.001),
 };
 
 /// 1,000 samples around 6 ms, narrow.
@@ -57,6 +75,8 @@ fn evidence<'a>(stats: &'a StageStats, telemetry: &'a [Telemetry]) -> Evidence<'
         warnings: &[],
         memory: None,
         telemetry,
+        load: Some(&QUIET),
+        stalls: &[],
         lost_samples: 0,
         batch: 1,
         input: None,
@@ -472,6 +492,7 @@ fn no_box_on_data_of_its_classes_is_wrong_and_no_score_is_unknown() {
         post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
         classes: Vec::new(),
         curves: Vec::new(),
+        likely_causes: Vec::new(),
         seconds: 1.0,
     };
     let of = |accuracy: &AccuracyRecord| judge(&Evidence { accuracy: Some(accuracy), ..evidence(&stats, &readings) });
@@ -505,4 +526,70 @@ fn what_a_library_warned_of_on_loading_is_a_note_and_no_objection() {
     let (verdict, reasons) = judge(&Evidence { warnings: &warnings, ..evidence(&stats, &telemetry) });
     assert_eq!(verdict, Verdict::Valid);
     assert_eq!(reasons, [format!("note: the library warned on loading: {}", warnings[0])]);
+}
+
+#[test]
+fn a_busy_machine_was_valid_because_nothing_scattered() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let of = |share| {
+        let load = LoadRecord { others_share: share, ..QUIET };
+        judge(&Evidence { load: Some(&load), ..evidence(&stats, &telemetry) })
+    };
+    let (verdict, reasons) = of(Some(0.49));
+    assert_eq!(verdict, Verdict::Unstable);
+    assert!(reasons[0].starts_with("others took 49 % of the CPU time this cell asked for"), "{reasons:?}");
+    let (verdict, reasons) = of(Some(0.03));
+    assert!(verdict == Verdict::Valid && reasons[0].starts_with("note: others took 3 %"), "{reasons:?}");
+    let (verdict, reasons) = of(None);
+    assert!(verdict == Verdict::Valid && reasons[0].contains("could not be ruled out"), "{reasons:?}");
+    let untimed = Evidence { load: None, timed: false, ..evidence(&stats, &telemetry) };
+    assert_eq!(judge(&untimed).1, [""; 0], "what is only scored may share the machine");
+}
+
+#[test]
+fn a_process_that_was_stopped_was_valid() {
+    let (stats, telemetry) = (calm(), readings(|_| 3_000_000));
+    let stalls = [Stall { phase: Phase::Steady, round: 3, seconds: 20.0 }];
+    let (verdict, reasons) = judge(&Evidence { stalls: &stalls, ..evidence(&stats, &telemetry) });
+    assert_eq!(verdict, Verdict::Unstable);
+    assert_eq!(reasons, ["round 3 stood still for 20.0 s: the process was stopped or the machine slept"]);
+}
+
+#[test]
+fn a_score_of_zero_was_valid() {
+    let (stats, readings) = (calm(), readings(|_| 3_000_000));
+    let figures = CocoFigures { map_50_95: Some(0.0), map_50: Some(0.0), ..CocoFigures::default() };
+    let matched = |by_name, matched, objects| ClassMatch { by_name, matched, categories: 3, missing: vec![], objects };
+    let of = |figures, classes: ClassMatch, likely_causes: &[&str]| {
+        let accuracy = AccuracyRecord {
+            figures,
+            ci95: None,
+            images: 40,
+            detections: 900,
+            data: DataRecord { objects: 210, class_match: Some(classes), ..DataRecord::default() },
+            post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
+            classes: Vec::new(),
+            curves: Vec::new(),
+            likely_causes: likely_causes.iter().map(|&cause| cause.into()).collect(),
+            seconds: 1.0,
+        };
+        judge(&Evidence { accuracy: Some(&accuracy), ..evidence(&stats, &readings) })
+    };
+    let (verdict, reasons) = of(figures, matched(true, 3, 210), &[]);
+    assert_eq!(verdict, Verdict::WrongOutput);
+    let start =
+        "mAP50-95 is 0.000 on 40 images with 210 objects, although all class names match; likely cause: box format";
+    assert!(reasons[0].starts_with(start) && reasons.len() == 1, "{reasons:?}");
+    for cause in ["normalisation", "colour order", "range of the input", "sigmoid applied twice"] {
+        assert!(reasons[0].contains(cause), "{reasons:?}");
+    }
+    let (_, reasons) = of(figures, matched(true, 3, 210), &["order of the classes: x"]);
+    assert!(reasons[0].ends_with("; likely cause: order of the classes: x"), "{reasons:?}");
+    let (verdict, reasons) = of(figures, matched(false, 3, 210), &[]);
+    assert_eq!(verdict, Verdict::WrongOutput);
+    assert!(reasons[0].contains("matched by position; likely cause: another order of the classes"), "{reasons:?}");
+    assert!(reasons[1].starts_with("note: the model has no class names"), "{reasons:?}");
+    assert_eq!(of(figures, matched(true, 1, 3), &[]).0, Verdict::Unknown, "three objects prove nothing");
+    let low = CocoFigures { map_50: Some(0.02), ..figures };
+    assert_eq!(of(low, matched(true, 3, 210), &[]), (Verdict::Valid, vec![]), "a bad model may be bad");
 }

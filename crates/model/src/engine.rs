@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::file::{ModelError, hex};
 use crate::info;
+use crate::names;
 use crate::sidecar::Sidecar;
 
 /// How a plan begins.
@@ -225,24 +226,19 @@ fn metadata(header: &Map<String, Value>) -> Metadata {
         },
         side => number(side).map(|side| [side, side]),
     };
+    // JSON within a text, as Ultralytics' own header has it, or names as any other exporter writes them.
+    let named = header.get("names").map(|value| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        names::read("names", &text)
+    });
+    let named = named.transpose();
     Metadata {
-        names: header.get("names").and_then(names).unwrap_or_default(),
+        names_problem: named.as_ref().err().cloned(),
+        names: named.ok().flatten().unwrap_or_default(),
         stride: header.get("stride").and_then(number),
         task: header.get("task").and_then(Value::as_str).map(str::to_owned),
         imgsz: header.get("imgsz").and_then(size),
         end2end: header.get("end2end").and_then(Value::as_bool),
-    }
-}
-
-/// Class names by index; `None` unless the indices are exactly 0 to n-1.
-fn names(value: &Value) -> Option<Vec<String>> {
-    match value {
-        Value::Array(names) => names.iter().map(|name| name.as_str().map(str::to_owned)).collect(),
-        Value::Object(by_index) => {
-            let name = |index: usize| by_index.get(&index.to_string())?.as_str().map(str::to_owned);
-            (0..by_index.len()).map(name).collect()
-        }
-        _ => None,
     }
 }
 

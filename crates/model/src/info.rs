@@ -1,12 +1,13 @@
 //! What an ONNX file says about itself.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use prony_types::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorInfo};
 use prost::Message as _;
 use prost::bytes::Bytes;
 
 use crate::literal::{self, Literal};
+use crate::names;
 use crate::onnx::{GraphProto, ModelProto, StringEntry, ValueInfo, dimension, dtype};
 use crate::parameters;
 use crate::quantisation::quantised;
@@ -107,8 +108,10 @@ fn metadata(props: &[StringEntry]) -> Metadata {
         Some(Literal::Int(side)) => u32::try_from(side).ok().map(|side| [side, side]),
         _ => None,
     };
+    let named = get("names").map(|text| names::read("names", text)).transpose();
     Metadata {
-        names: get("names").and_then(literal::parse).and_then(names).unwrap_or_default(),
+        names_problem: named.as_ref().err().cloned(),
+        names: named.ok().flatten().unwrap_or_default(),
         stride: get("stride").and_then(|s| s.trim().parse().ok()),
         task: get("task").map(str::to_owned),
         imgsz,
@@ -117,29 +120,6 @@ fn metadata(props: &[StringEntry]) -> Metadata {
             "False" => Some(false),
             _ => None,
         }),
-    }
-}
-
-/// Class names by index; `None` unless the indices are exactly 0 to n-1.
-fn names(literal: Literal) -> Option<Vec<String>> {
-    let text = |value| match value {
-        Literal::Str(name) => Some(name),
-        _ => None,
-    };
-    match literal {
-        Literal::List(items) => items.into_iter().map(text).collect(),
-        Literal::Dict(items) => {
-            let by_index: BTreeMap<i64, String> = items
-                .into_iter()
-                .map(|(key, value)| match key {
-                    Literal::Int(i) => text(value).map(|name| (i, name)),
-                    _ => None,
-                })
-                .collect::<Option<_>>()?;
-            let dense = by_index.keys().copied().eq(0..by_index.len() as i64);
-            dense.then(|| by_index.into_values().collect())
-        }
-        _ => None,
     }
 }
 
@@ -183,12 +163,6 @@ mod tests {
             graph.initializer.push(TensorProto { name: name.into(), dims, data_type, ..TensorProto::default() });
         }
         assert_eq!(read(&model.encode_to_vec().into()).unwrap().parameters, u64::MAX);
-    }
-
-    #[test]
-    fn gaps_in_class_names_are_not_guessed() {
-        assert_eq!(names(literal::parse("{0: 'a', 2: 'c'}").unwrap()), None);
-        assert_eq!(names(literal::parse("['a', 'b']").unwrap()).unwrap(), ["a", "b"]);
     }
 
     proptest! {

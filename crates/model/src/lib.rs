@@ -12,6 +12,7 @@ mod file;
 mod graph;
 mod info;
 mod literal;
+mod names;
 mod parameters;
 mod quantisation;
 mod sidecar;

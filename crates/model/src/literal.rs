@@ -1,5 +1,7 @@
 //! Python literals, as exporters write them into metadata with `str()`: `{0: 'person', 1: "driver's"}`, `[640, 640]`.
-//! Just enough of the language, read as data.
+//! Just enough of the language, read as data; lists and objects of JSON are literals too.
+
+use std::str::CharIndices;
 
 /// A value of a Python literal.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,12 +87,7 @@ impl Reader<'_> {
         let mut text = String::new();
         while let Some((at, c)) = chars.next() {
             match c {
-                '\\' => match chars.next()?.1 {
-                    'n' => text.push('\n'),
-                    't' => text.push('\t'),
-                    c @ ('\\' | '\'' | '"') => text.push(c),
-                    _ => return None,
-                },
+                '\\' => text.push(escaped(&mut chars)?),
                 c if c == quote => {
                     self.rest = &self.rest[at + c.len_utf8()..];
                     return Some(text);
@@ -107,6 +104,35 @@ impl Reader<'_> {
         self.rest = rest;
         digits.parse().ok().map(Literal::Int)
     }
+}
+
+/// The character that an escape stands for, in Python or in JSON.
+fn escaped(chars: &mut CharIndices<'_>) -> Option<char> {
+    Some(match chars.next()?.1 {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        c @ ('\\' | '\'' | '"' | '/') => c,
+        'x' => char::from_u32(number(chars, 2)?)?,
+        'U' => char::from_u32(number(chars, 8)?)?,
+        'u' => match number(chars, 4)? {
+            // JSON writes what does not fit into 16 bits as two halves.
+            high @ 0xd800..0xdc00 => {
+                let low = (chars.next()?.1 == '\\' && chars.next()?.1 == 'u').then(|| number(chars, 4)).flatten()?;
+                let low = low.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+                char::from_u32(0x10000 + ((high - 0xd800) << 10) + low)?
+            }
+            code => char::from_u32(code)?,
+        },
+        _ => return None,
+    })
+}
+
+/// A number of so many hexadecimal digits.
+fn number(chars: &mut CharIndices<'_>, digits: u32) -> Option<u32> {
+    (0..digits).try_fold(0u32, |number, _| Some((number << 4) | chars.next()?.1.to_digit(16)?))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use crate::tree::Tree;
+
 /// A tree that disappears with the test.
 pub(crate) struct Fixture {
     folder: TempDir,
@@ -104,6 +106,10 @@ impl Fixture {
 
     pub(crate) fn root(&self) -> &Path {
         self.folder.path()
+    }
+
+    pub(crate) fn tree(&self) -> Tree {
+        Tree::new(self.root().to_owned())
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {

@@ -4,6 +4,7 @@
 //! is absent; one that was there at the start and does not answer later is named in [`Telemetry::failed`].
 
 mod clock;
+mod contention;
 mod cpu;
 mod cpuinfo;
 mod disk;
@@ -28,6 +29,7 @@ use std::path::PathBuf;
 
 use prony_types::Telemetry;
 
+pub use contention::load_snapshot;
 pub use env_report::env_report;
 pub use environment::{environment, environment_at, environment_for};
 pub use memory::peak_rss_bytes;

@@ -55,7 +55,7 @@ pub(crate) fn worker() -> anyhow::Result<ExitCode> {
         .with_target(false)
         .log_internal_errors(false)
         .init();
-    let done = prony_bench::run_worker(VERSION, prony_probe::peak_rss_bytes)?;
+    let done = prony_bench::run_worker(VERSION, prony_probe::peak_rss_bytes, prony_probe::load_snapshot)?;
     Ok(if done { ExitCode::Ok } else { ExitCode::CellFailed })
 }
 

@@ -17,6 +17,8 @@ fn measured(place: &Place) -> RunRecord {
     for cell in &mut record.cells {
         slow_down(cell, 1.0);
         (cell.verdict, cell.memory.host_peak_mib) = (Some(Verdict::Valid), Some(100.0));
+        // Nor what else the machine did meanwhile.
+        (cell.verdict_reasons, cell.load, cell.stalls) = (Vec::new(), None, Vec::new());
     }
     record
 }

@@ -1,6 +1,6 @@
 //! `latency_comparative_<imgsz>.csv`: one row a cell, RFC 4180 quoting, an absent figure is an empty field.
 
-use prony_types::{CellRecord, RunRecord};
+use prony_types::{CellRecord, Phase, RunRecord};
 
 use crate::row;
 
@@ -26,7 +26,7 @@ pub fn imgsz_groups(record: &RunRecord) -> Vec<String> {
 /// The rows of one of the [`imgsz_groups`], with a header.
 ///
 /// Latency is that of the whole way (`total`), one call in flight. `fps_mean` is frames per second at the mean of that
-/// latency; `throughput_fps` is what `throughput` is in the table: frames per second of wall time with the sessions kept
+/// latency, empty for a cell that stood still while it was timed; `throughput_fps` is what `throughput` is in the table: frames per second of wall time with the sessions kept
 /// busy. `speedup` is the table's `difference` as a number: how many times faster the median is than that of the cell that
 /// `speedup_base` names, the recommended one of the model; that one has 1, and a cell that is not comparable none. What was not
 /// measured is empty; new columns come last.
@@ -76,7 +76,11 @@ pub fn csv(record: &RunRecord, imgsz: &str) -> String {
     out
 }
 
+/// Not of a cell that stood still: its mean is made of the stall.
 fn fps_mean(cell: &CellRecord) -> Option<f64> {
+    if cell.stalls.iter().any(|stall| stall.phase == Phase::Steady) {
+        return None;
+    }
     let mean = row::total(cell)?.mean;
     (mean > 0.0).then(|| 1000.0 * f64::from(cell.batch) / mean)
 }

@@ -1,8 +1,9 @@
 //! Labelled facts, gathered once so that Markdown and HTML cannot say different things.
 
 use prony_types::{
-    CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, MethodRecord, Outcome, OutputsRecord, Plan,
-    PythonPackage, RunRecord, RuntimeRecord, RuntimeState, Sensitivity, SourceSpec, Stage, StageStats, TensorAgreement,
+    CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, LoadCounters, LoadRecord, MethodRecord, Outcome,
+    OutputsRecord, Plan, PythonPackage, RunRecord, RuntimeRecord, RuntimeState, Sensitivity, SourceSpec, Stage,
+    StageStats, Stall, TensorAgreement,
 };
 
 use crate::{accuracy, figure, row};
@@ -149,6 +150,7 @@ pub(crate) fn method(method: &MethodRecord) -> Vec<Fact> {
     list.add("percentiles", &method.percentiles);
     list.add("comparison", &method.comparison);
     list.add("throughput", &method.throughput);
+    list.maybe("between runs", method.between_runs.as_deref());
     list.0
 }
 
@@ -302,6 +304,9 @@ fn throughput(cell: &CellRecord) -> Option<Group> {
         let text = format!("{} timed, {} warm-up{lost}", figure::count(samples.steady), figure::count(samples.warmup));
         list.add("samples", text);
     }
+    list.maybe("taken by others", cell.load.as_ref().and_then(load));
+    let stood_still = |stall: &Stall| format!("{} in round {}", figure::seconds(stall.seconds), stall.round);
+    list.add("stood still", cell.stalls.iter().map(stood_still).collect::<Vec<_>>().join(", "));
     list.add(
         "median by round",
         cell.round_p50_ms.iter().map(|&p50| figure::number(p50)).collect::<Vec<_>>().join(", "),
@@ -321,6 +326,17 @@ fn throughput(cell: &CellRecord) -> Option<Group> {
         }),
     );
     list.group("Throughput and samples")
+}
+
+fn load(load: &LoadRecord) -> Option<String> {
+    let share = figure::percent(load.others_share?);
+    let LoadCounters { wall_s, cpu_s, run_queue_wait_s, involuntary_switches, steal_s, .. } = load.counters;
+    let seconds = |what: &str, s: Option<f64>| s.map(|s| format!("{what} {}", figure::seconds(s)));
+    let switches = involuntary_switches.map(|n| format!("{} involuntary switches", figure::count(n)));
+    let waited = seconds("run-queue wait", run_queue_wait_s);
+    let parts = [seconds("CPU time", cpu_s), waited, seconds("stolen", steal_s), switches].into_iter().flatten();
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    Some(format!("{share} of the CPU time asked for ({parts} in {} of rounds)", figure::seconds(wall_s)))
 }
 
 fn model(record: &RunRecord, cell: &CellRecord) -> Option<Group> {

@@ -95,7 +95,7 @@ fn comparison_table(out: &mut String, record: &RunRecord) {
         ("backend", "---", true, |row| text(&row.backend)),
         ("precision", "---", true, |row| text(&row.precision)),
         ("p50 total", "---:", timed, |row| row.p50.clone()),
-        ("ci95 (ms)", "---:", timed, |row| row.ci95.clone()),
+        ("ci95 within this run (ms)", "---:", timed, |row| row.ci95.clone()),
         ("p95", "---:", timed, |row| row.p95.clone()),
         ("p99", "---:", timed, |row| row.p99.clone()),
         ("throughput", "---:", timed, |row| row.throughput.clone()),

@@ -180,6 +180,9 @@ fn difference(record: &RunRecord, cell: &CellRecord) -> String {
     }
 }
 
+/// What the interval of the median is of.
+pub(crate) const WITHIN_THIS_RUN: &str = "ci95: of the median within this run; another run may differ by more";
+
 /// What the figures of memory are where there are two of them.
 pub(crate) const HOST_AND_DEVICE: &str = "host peak + device after warm-up";
 

@@ -116,6 +116,11 @@ fn table(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
         });
         let _ = writeln!(out, "{}", fields.collect::<Vec<_>>().join("  ").trim_end());
     }
+    if all.iter().any(|c| c.head == "ci95") {
+        for line in wrap(row::WITHIN_THIS_RUN, width, REASON_LINES) {
+            let _ = writeln!(out, "{}", paint.dim(&line));
+        }
+    }
     if all.iter().any(|c| c.head == "memory") && row::any_device_memory(record) {
         let _ = writeln!(out, "{}", paint.dim(&format!("memory: {}", row::HOST_AND_DEVICE)));
     }

@@ -192,6 +192,7 @@ impl Dataset {
             problems: self.problems.named().map(str::to_owned).collect(),
             problem_count: self.problems.count(),
             classes: String::new(),
+            class_match: None,
             unread: Vec::new(),
         }
     }

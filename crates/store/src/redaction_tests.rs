@@ -109,6 +109,7 @@ pub(crate) fn record() -> RunRecord {
             percentiles: "p".into(),
             comparison: "c".into(),
             throughput: "frames/s".into(),
+            between_runs: None,
         },
         plan: Plan {
             name: "bench".into(),
@@ -215,6 +216,7 @@ fn cell(spec: &CellSpec) -> CellRecord {
             post: PostSpec { conf: 0.001, iou: 0.7, max_det: 300, multi_label: true },
             classes: Vec::new(),
             curves: Vec::new(),
+            likely_causes: Vec::new(),
             seconds: 1.0,
         }),
         accuracy_absent: Some("/srv/secret/instances.json changed".into()),

@@ -60,9 +60,51 @@ pub struct DataRecord {
     /// How the model's classes became the data's, in words.
     #[serde(default)]
     pub classes: String,
+    /// The same in numbers; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class_match: Option<ClassMatch>,
     /// Ids of the images that did not decode; they are not scored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<i64>,
+}
+
+/// How a model's classes became the categories of the data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassMatch {
+    /// By their names; otherwise by their order, because the model has no names.
+    pub by_name: bool,
+    /// Categories that the model knows.
+    pub matched: u32,
+    /// Categories that the data has.
+    pub categories: u32,
+    /// Those that the model does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// True objects of the categories that the model knows.
+    pub objects: u64,
+}
+
+impl ClassMatch {
+    /// What must be known to read a score, if anything.
+    pub fn caution(&self) -> Option<String> {
+        const NAMED: usize = 5;
+        let ClassMatch { by_name, matched, categories, missing, .. } = self;
+        if !by_name {
+            return Some(format!(
+                "the model has no class names, so its {matched} classes were matched by position with the data's, in the \
+                 order of category ids"
+            ));
+        }
+        let more = missing.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        (matched < categories).then(|| {
+            format!(
+                "{matched} of {categories} classes of the data are known to the model; missing: {named}{more}, whose \
+                 objects count as not found"
+            )
+        })
+    }
 }
 
 /// What cells are scored on, and how.
@@ -216,6 +258,9 @@ pub struct AccuracyRecord {
     /// Precision over recall, mean over classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<PrecisionRecall>,
+    /// What the boxes show to be wrong, where the score is zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub likely_causes: Vec<String>,
     /// How long the evaluation took.
     pub seconds: f64,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Agreement, ArtifactSpec, BackendRecord, BuildProgress, ConsistencyCheck, DeviceUse, EngineRecord, EvaluatedData,
-    GpuRecord, LayersRecord, ModelInfo, OutputsRecord, PlacementRecord, TensorSpec, Thumbnail,
+    GpuRecord, LayersRecord, LoadCounters, ModelInfo, OutputsRecord, PlacementRecord, TensorSpec, Thumbnail,
 };
 
 /// Something that happened in a worker.
@@ -100,6 +100,9 @@ pub enum EventKind {
         samples: u64,
         /// How long they took.
         seconds: f64,
+        /// What else ran on the machine meanwhile; absent where the worker does not do the work itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        load: Option<LoadCounters>,
     },
     /// Several in flight, for a while.
     Throughput {

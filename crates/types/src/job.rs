@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{CellSpec, EvaluateOrder, InputSpec, InspectJob, PostSpec, PrepareJob, RewriteJob, RuntimeName, SceneKind};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
-pub const WORKER_PROTOCOL: u32 = 5;
+pub const WORKER_PROTOCOL: u32 = 6;
 
 /// The first line on a worker's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,6 +100,10 @@ pub enum Fault {
     Drift,
     /// A call takes longer every time.
     SlowDown,
+    /// The nth call takes two seconds, as if the process had been stopped.
+    StallAt(u64),
+    /// The counters say that others took so many percent of the CPU time, whatever the machine does: 0 is a quiet one.
+    OthersTake(u32),
     /// Something prints to stdout, as C++ libraries do.
     PrintToStdout,
 }

@@ -20,8 +20,8 @@ mod tensor;
 mod verdict;
 
 pub use accuracy::{
-    AccuracyComparison, AccuracyDifference, AccuracyRecord, ClassAccuracy, CocoFigures, DataRecord, DataSource,
-    DataSpec, EvaluateOrder, EvaluatedData, EvaluationSpec, PrecisionRecall,
+    AccuracyComparison, AccuracyDifference, AccuracyRecord, ClassAccuracy, ClassMatch, CocoFigures, DataRecord,
+    DataSource, DataSpec, EvaluateOrder, EvaluatedData, EvaluationSpec, PrecisionRecall,
 };
 pub use across::{
     COMPARE_SCHEMA, FieldDifference, LatencyComparison, MemoryComparison, RowComparison, RowOutcome, RunComparison,
@@ -43,10 +43,10 @@ pub use plan::{
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
-    Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, MemoryRecord, MemorySafety, MethodRecord,
-    ModelRecord, OutputsRecord, Phases, PlacementRecord, PrecisionRecord, ProviderRecord, ProviderShare,
-    Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sensitivity, Sitting, StageStats, TempRange,
-    TensorAgreement, Thumbnail, TimelinePoint,
+    Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, LoadCounters, LoadRecord, LoadSnapshot,
+    MemoryRecord, MemorySafety, MethodRecord, ModelRecord, OutputsRecord, Phases, PlacementRecord, PrecisionRecord,
+    ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sensitivity, Sitting,
+    StageStats, Stall, TempRange, TensorAgreement, ThreadLoad, Thumbnail, TimelinePoint,
 };
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
 pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};

@@ -1,6 +1,7 @@
 //! What was measured: the contract of `report.json`. Absent means not measured, never 0.
 
 mod agreement;
+mod load;
 mod memory;
 mod outputs;
 
@@ -14,6 +15,7 @@ use crate::{
 };
 
 pub use agreement::{Agreement, ConsistencyCheck, Sensitivity, TensorAgreement};
+pub use load::{LoadCounters, LoadRecord, LoadSnapshot, Stall, ThreadLoad};
 pub use memory::{MemoryRecord, MemorySafety};
 pub use outputs::OutputsRecord;
 
@@ -159,6 +161,10 @@ pub struct MethodRecord {
     pub comparison: String,
     /// How throughput is measured.
     pub throughput: String,
+    /// How far runs of the same cell scatter, each in a process of its own: no interval of one run can say. Absent until
+    /// there is a history of runs to tell it from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_runs: Option<String>,
 }
 
 /// Whether a cell ran.
@@ -284,6 +290,12 @@ pub struct CellRecord {
     /// Temperatures while it was timed, over all zones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temp_c: Option<TempRange>,
+    /// What other processes took while it was timed; absent where nothing was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
+    /// Times in which it stood still while it was timed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<Stall>,
     /// Distribution of `total`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
@@ -349,6 +361,8 @@ impl CellRecord {
             outputs: None,
             detections_per_frame: None,
             temp_c: None,
+            load: None,
+            stalls: Vec::new(),
             histogram: None,
             timeline: Vec::new(),
             round_p50_ms: Vec::new(),
@@ -547,7 +561,7 @@ pub struct StageStats {
     pub p99_9: Option<f64>,
     /// Largest.
     pub max: f64,
-    /// 95 % interval of the median; absent with fewer than 6 samples.
+    /// 95 % interval of the median within this run; absent with fewer than 6 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95: Option<[f64; 2]>,
 }

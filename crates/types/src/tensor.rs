@@ -125,6 +125,9 @@ pub struct Metadata {
     /// Class names by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+    /// Why there are none although the file has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names_problem: Option<String>,
     /// Largest stride.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stride: Option<u32>,

@@ -6,6 +6,7 @@ use prony_types::{
 
 use super::eligible::{Objection, allowed_drop, compared, installable, unmeasured};
 use super::{Choice, frame_ms, same_model};
+use crate::load::UNSTABLE_SHARE;
 use crate::verdict::is_note;
 
 /// Cells that took less time and were rejected: more than these are counted.
@@ -17,7 +18,9 @@ pub(super) fn recommendation(record: &RunRecord, choice: &Choice<'_>, comparison
     let Some(best) = choice.best else {
         return Recommendation { text: none_to_ship(&name, choice), model: name, cell: None, front: Vec::new() };
     };
-    let mut parts = vec![format!("Ship {name} on {}", engine(best))];
+    // The order of the cells may still be right, but whoever reads no further must not take the figures along.
+    let verb = if disturbed(best) { "Measure again before shipping" } else { "Ship" };
+    let mut parts = vec![format!("{verb} {name} on {}", engine(best))];
     parts[0] += &next(record, best, choice, comparisons);
     parts.push(latency(best));
     parts.extend(accuracy(record, best));
@@ -28,6 +31,12 @@ pub(super) fn recommendation(record: &RunRecord, choice: &Choice<'_>, comparison
     }
     let text = parts.join("; ") + ".";
     Recommendation { model: name, cell: Some(best.id.clone()), front: Vec::new(), text }
+}
+
+/// Whether something other than the cell decided how long it took.
+fn disturbed(cell: &CellRecord) -> bool {
+    let loaded = cell.load.as_ref().and_then(|load| load.others_share).is_some_and(|share| share > UNSTABLE_SHARE);
+    loaded || !cell.stalls.is_empty()
 }
 
 /// How it compares with the next cell that could be shipped.
@@ -78,7 +87,10 @@ fn latency(cell: &CellRecord) -> String {
     });
     let fps = fps.unwrap_or_default();
     if cell.verdict == Some(Verdict::Valid) {
-        let ci95 = stats.ci95.map(|[lo, hi]| format!(" (95 % CI {} to {})", time(lo), time(hi))).unwrap_or_default();
+        let ci95 = stats
+            .ci95
+            .map(|[lo, hi]| format!(" (95 % CI {} to {} within this run)", time(lo), time(hi)))
+            .unwrap_or_default();
         return format!("{p50} ms per {unit}{ci95}{fps}");
     }
     let objection = cell.verdict_reasons.iter().find(|reason| !is_note(reason));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use prony_judge::accuracy::{Side, compare};
 use prony_judge::coco::{Evaluation, Scored, Truth, Truths};
+use prony_judge::suspects::{is_zero, likely_causes};
 use prony_source::coco::{ResultRow, read_results};
 use prony_source::dataset::{self, Dataset};
 use prony_source::{SourceError, scenes};
@@ -46,8 +47,11 @@ impl Scores {
             data.classes +=
                 &format!("; {} boxes of classes that the data does not have are left out", evaluated.strangers);
         }
+        let figures = evaluation.figures();
+        let likely_causes =
+            if is_zero(&figures) { self.likely_causes(cell, source, &spec.data, folder, &data)? } else { Vec::new() };
         let record = AccuracyRecord {
-            figures: evaluation.figures(),
+            figures,
             ci95: evaluation.interval(SEED),
             images: evaluation.images(),
             detections: evaluation.detections(),
@@ -55,6 +59,7 @@ impl Scores {
             post: spec.post,
             classes: evaluation.classes(),
             curves: evaluation.curves(),
+            likely_causes,
             seconds: evaluated.seconds,
         };
         self.evaluations.insert(cell.id.clone(), evaluation);
@@ -75,6 +80,20 @@ impl Scores {
         }
         let results = read_results(&folder.join(DETECTIONS)).map_err(|e| e.to_string())?;
         Ok(Evaluation::new(&truths(data, &seen.unread), &scored(results.rows)))
+    }
+
+    /// What the boxes of a score of zero show.
+    fn likely_causes(
+        &mut self,
+        cell: &CellRecord,
+        source: &ModelSource,
+        spec: &DataSpec,
+        folder: &Path,
+        seen: &DataRecord,
+    ) -> Result<Vec<String>, String> {
+        let data = self.opened(spec, kind_of(cell, source)).map_err(|e| e.to_string())?;
+        let results = read_results(&folder.join(DETECTIONS)).map_err(|e| e.to_string())?;
+        Ok(likely_causes(&truths(data, &seen.unread), &scored(results.rows)))
     }
 
     /// The data, opened once a kind of scenes.

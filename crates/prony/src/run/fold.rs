@@ -4,8 +4,8 @@
 use prony_judge::{self as judge, Evidence, shape};
 use prony_types::{
     ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EvaluatedData, EventKind,
-    FailureKind, InputRecord, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases, Precision, Sample,
-    SampleNote, Stage, Telemetry, Verdict,
+    FailureKind, InputRecord, LoadCounters, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases,
+    Precision, Sample, SampleNote, Stage, Telemetry, Verdict,
 };
 
 /// Share of a memory limit from which on it is said that little was left.
@@ -28,6 +28,8 @@ pub(crate) struct CellFold {
     /// When the worker at hand began.
     pub(crate) begun_ns: u64,
     settled: bool,
+    /// What else ran on the machine, round by round.
+    loads: Vec<LoadCounters>,
     pub(crate) lost: u64,
 }
 
@@ -45,6 +47,7 @@ impl CellFold {
             timed: true,
             begun_ns: 0,
             settled: true,
+            loads: Vec::new(),
             lost: 0,
         }
     }
@@ -64,6 +67,7 @@ impl CellFold {
             timed: true,
             begun_ns: 0,
             settled: true,
+            loads: Vec::new(),
             lost: 0,
         }
     }
@@ -74,11 +78,12 @@ impl CellFold {
         match event {
             EventKind::Started { .. }
             | EventKind::Evaluating { .. }
-            | EventKind::RoundDone { .. }
+            | EventKind::RoundDone { load: None, .. }
             | EventKind::Discovered { .. }
             | EventKind::Referenced { .. }
             | EventKind::Inspected(_)
             | EventKind::Building(_) => {}
+            EventKind::RoundDone { load: Some(load), .. } => self.loads.push(*load),
             EventKind::Loaded { load_ms, backend, model, inputs, executed, host_peak_bytes, device } => {
                 record.load_ms = Some(*load_ms);
                 record.backend = backend.clone();
@@ -224,6 +229,11 @@ impl CellFold {
         let detector = record.model.head.as_deref().is_some_and(|head| head != "none");
         record.detections_per_frame = judge::detections_per_frame(&self.samples, record.batch).filter(|_| detector);
         record.temp_c = judge::temp_range(&self.telemetry);
+        record.stalls = judge::stall::stalls(&self.samples);
+        record.load = judge::load::record(&self.loads, judge::stall::stalled_s(&record.stalls), is_serial(record));
+        if record.stalls.iter().any(|stall| stall.phase == Phase::Throughput) {
+            record.throughput_fps = None;
+        }
         let (verdict, reasons) = judge::judge(&Evidence {
             stats: total.as_ref(),
             budget,
@@ -241,6 +251,8 @@ impl CellFold {
             warnings: &record.backend.warnings,
             memory: Some(&record.memory),
             telemetry: &self.telemetry,
+            load: record.load.as_ref(),
+            stalls: &record.stalls,
             lost_samples: self.lost,
             batch: record.batch,
             input: record.input.as_ref(),
@@ -252,6 +264,12 @@ impl CellFold {
         record.verdict = Some(verdict);
         record.verdict_reasons = reasons;
     }
+}
+
+/// Whether one thread does all the work and never sleeps.
+fn is_serial(record: &CellRecord) -> bool {
+    let on_cpu = [BackendName::Rten, BackendName::OrtCpu].iter().any(|backend| record.backend.name == backend.name());
+    on_cpu && record.backend.threads == Some(1)
 }
 
 /// What the outputs are bounded by: a file that brings its own precision was also the reference in it.

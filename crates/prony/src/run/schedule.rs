@@ -192,8 +192,9 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
              frames before each; one timed cell at a time, other runs of Prony on the machine wait",
             3
         ),
-        intervals: "95 % interval of the median from order statistics, with the number of samples reduced by their \
-                    autocorrelation; no sample is removed"
+        intervals: "95 % interval of the median within this run, from order statistics, with the number of samples \
+                    reduced by their autocorrelation; no sample is removed. Another run of the same cell may differ by \
+                    more: how far runs scatter is in no interval of one run"
             .into(),
         percentiles: "p90 needs 64 samples, p95 130, p99 662, p99.9 6,636 (99 % confidence)".into(),
         comparison: "ratio of medians with a 95 % CI over paired rounds, against the recommended cell of the model (the \
@@ -204,6 +205,7 @@ pub(super) fn method(plan: &Plan) -> MethodRecord {
             "frames a second of wall time over about {} s, two calls in flight, pre- and post-processing included",
             throughput_seconds(budget)
         ),
+        between_runs: None,
     }
 }
 

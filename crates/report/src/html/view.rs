@@ -243,7 +243,7 @@ fn badge(word: &'static str, tone: Tone) -> Badge {
 fn row_view(record: &RunRecord, cell: &CellRecord, index: usize, scale_to: f64) -> RowView {
     let row = Row::new(record, cell);
     let total = row::total(cell);
-    let ci95 = total.and_then(|t| t.ci95).map(|_| row.ci95);
+    let ci95 = total.and_then(|t| t.ci95).map(|_| format!("{} within this run", row.ci95));
     let ratio = record.comparisons.iter().find(|c| c.cell == cell.id).and_then(|c| c.ratio);
     let figure = |label, text, sort| FigureView { label, text, note: None, sort, numeric: true };
     let (host, device) = (cell.memory.host_peak_mib, cell.memory.device_peak_mib);
@@ -325,7 +325,7 @@ fn key_figures(cell: &CellRecord) -> Vec<KeyFigure> {
     let mut out = vec![KeyFigure {
         label: "p50 total",
         value: figure::ms(total.p50),
-        note: total.ci95.map(|ci| format!("ci95 {}", figure::interval(ci))),
+        note: total.ci95.map(|ci| format!("ci95 {} within this run", figure::interval(ci))),
     }];
     let mut add = |label, value: Option<String>, note: Option<String>| {
         out.extend(value.map(|value| KeyFigure { label, value, note }));

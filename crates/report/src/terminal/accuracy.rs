@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use prony_types::{AccuracyRecord, CellRecord, ConsistencyCheck, RunRecord};
+use prony_types::{AccuracyRecord, CellRecord, ClassMatch, ConsistencyCheck, RunRecord};
 
 use super::{Column, Paint, REASON_LINES, bullet, clean, cut_middle, wrap};
 use crate::accuracy;
@@ -76,6 +76,12 @@ fn data(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
     let mut told: Vec<String> = Vec::new();
     for scored in accuracy::scored(record) {
         let data = scored.data;
+        if let Some(caution) = data.class_match.as_ref().and_then(ClassMatch::caution) {
+            let mut models: Vec<&str> = scored.cells.iter().map(|cell| cell.model.name.as_str()).collect();
+            models.dedup();
+            let text = format!("{}: {caution}", models.join(", "));
+            first_words(out, "classes of", Tone::Care, &clean(&text), width, paint);
+        }
         let count = match data.problem_count {
             0 => String::new(),
             1 => ", 1 problem:".to_owned(),

@@ -92,6 +92,7 @@ fn describe_metadata(lines: &mut Lines, info: &ModelInfo) {
     if !facts.names.is_empty() {
         lines.add("classes", some(&facts.names, NAMES));
     }
+    lines.maybe("classes", facts.names_problem.as_ref().map(|problem| format!("cannot be read: {problem}")));
 }
 
 fn describe_file(lines: &mut Lines, engine: &EngineFile) {
