@@ -163,7 +163,6 @@ fn twenty_broken_models_are_caught_or_shown_not_to_matter() {
     let of = |name: &str| map(cell(&record, &format!("{name}:rten:fp32")));
     for name in passed {
         let lost = 100.0 * (of("right") - of(name));
-        println!("{name} passes and loses {lost:.2} points");
         assert!(lost < 0.5, "{name} loses {lost:.2} points and nobody says so");
     }
 }

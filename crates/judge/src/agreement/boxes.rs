@@ -24,11 +24,12 @@ impl Near {
     /// How much nearer than asked for: the overlap, then the gap in score; `None` for another box.
     fn to(self, a: &Detection, b: &Detection) -> Option<(f32, f32)> {
         let gap = (a.score - b.score).abs();
-        if a.class != b.class || !(gap <= self.score) {
-            return None;
+        // Written so that a gap that is no number is too wide.
+        if a.class == b.class && gap <= self.score {
+            let overlap = iou(a, b);
+            return (overlap >= self.iou).then_some((overlap, gap));
         }
-        let overlap = iou(a, b);
-        (overlap >= self.iou).then_some((overlap, gap))
+        None
     }
 }
 
