@@ -344,9 +344,10 @@ fn an_engine_on_a_backend_that_takes_none_is_refused_by_name() {
     let output = place.bench(&[path.to_str().unwrap(), "--backends", "rten", "--dry-run"]).output().unwrap();
     expect_code(&output, 0);
     assert!(stdout(&output).contains("rten does not execute TensorRT engines"), "{}", stdout(&output));
-    let output = prony().args(["run", path.to_str().unwrap(), "--input", "x.npy"]).output().unwrap();
+    let words = ["run", path.to_str().unwrap(), "--backend", "rten", "--input", "x.npy"];
+    let output = prony().args(words).output().unwrap();
     expect_code(&output, 2);
-    assert!(stderr(&output).contains("is an engine"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is a TensorRT engine, which rten cannot run"), "{}", stderr(&output));
 }
 
 #[test]
