@@ -1,7 +1,7 @@
 //! One cell under the clock: the way of a frame, and the loops around it.
 
 use half::{bf16, f16};
-use prony_backend::{BackendError, Session, SlotInput, Timing};
+use prony_backend::{BackendError, Buffer, Session, SlotInput, Timing};
 use prony_judge::steady::SteadyDetector;
 use prony_types::{Detection, Phase, PostSpec, Sample, TensorSpec, TensorView};
 use prony_vision::{Decoder, HeadError, Letterbox, Preprocessor};
@@ -73,8 +73,6 @@ pub(crate) struct Cell {
     pub(crate) non_finite_calls: u64,
     next: usize,
     last_total_ns: u64,
-    /// Whether somebody else wrote to the inputs of slot 0, so that their bars cannot stay.
-    soiled: bool,
 }
 
 impl Cell {
@@ -85,29 +83,13 @@ impl Cell {
         batch: usize,
         ring: RingWriter,
     ) -> Cell {
-        Cell {
-            session,
-            pipeline,
-            feed,
-            batch,
-            ring,
-            checked_calls: 0,
-            non_finite_calls: 0,
-            next: 0,
-            last_total_ns: 0,
-            soiled: false,
-        }
+        Cell { session, pipeline, feed, batch, ring, checked_calls: 0, non_finite_calls: 0, next: 0, last_total_ns: 0 }
     }
 
     /// Fills the input of a slot with the next frames; returns the number of the first.
     fn load(&mut self, slot: usize) -> usize {
         let first = self.next;
         let count = self.feed.len();
-        if std::mem::take(&mut self.soiled)
-            && let Pipeline::Detector(detector) = &mut self.pipeline
-        {
-            detector.letterboxes[0].fill(None);
-        }
         for item in 0..self.batch {
             let frame = (first + item) % count;
             match (&self.feed.items, &mut self.pipeline) {
@@ -284,11 +266,15 @@ impl Cell {
     /// The same with every value of the inputs moved by the share `epsilon` of itself, up or down.
     pub(crate) fn replay_perturbed(&mut self, frame: usize, epsilon: f64) -> Result<(), MeasureError> {
         self.fill_alone(frame);
-        for index in 0..self.session.inputs().len() {
-            perturb(self.session.input(0, index), epsilon, frame as u64);
-        }
-        self.soiled = true;
-        self.run_filled()
+        let inputs = 0..self.session.inputs().len();
+        let plain: Vec<Buffer> = inputs.clone().map(|index| Buffer::copy_of(&self.session.input(0, index))).collect();
+        inputs.for_each(|index| perturb(self.session.input(0, index), epsilon, frame as u64));
+        let outcome = self.run_filled();
+        // The bars around an image stay from frame to frame, so they must be what they were.
+        plain.iter().enumerate().for_each(|(index, values)| {
+            values.copy_to(self.session.input(0, index));
+        });
+        outcome
     }
 
     fn fill_alone(&mut self, frame: usize) {

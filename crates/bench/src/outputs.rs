@@ -56,7 +56,7 @@ pub(crate) fn check(
     Ok((EventKind::Checked { check, agreement, no_agreement, thumbnails }, sensitivity))
 }
 
-/// Whether the same frames gave the same twice. With a NaN nothing agrees, and that is told elsewhere.
+/// Whether the same frames gave the same twice. With a NaN nothing agrees, and that is reported elsewhere.
 fn is_repeated(first: &[Outputs], again: &[Outputs]) -> bool {
     if !first.iter().all(Outputs::is_finite) {
         return true;

@@ -68,7 +68,7 @@ pub struct Parts {
     pub boxes: Vec<f32>,
     /// Scores.
     pub scores: Vec<f32>,
-    /// What is neither. Numbers of classes are not here: they are told by the boxes.
+    /// What is neither. Numbers of classes are not here: the boxes have them.
     pub rest: Vec<f32>,
 }
 

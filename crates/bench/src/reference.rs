@@ -1,4 +1,4 @@
-//! Outputs that others are held against: computed once in fp32, frame by frame, kept in a file that says what it is.
+//! Outputs that others are compared with: computed once in fp32, frame by frame, kept in a file that says what it is.
 //!
 //! Every frame runs alone, whatever batch the cells have, and runs a second time with its input perturbed by the rounding of a
 //! precision: that tells how far rounding alone carries this model.

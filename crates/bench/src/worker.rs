@@ -208,7 +208,7 @@ fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the file leaves open how many frames a call has.
+/// Whether the file leaves open how many frames there are per call.
 pub(crate) fn takes_any_batch(model: &ModelFile) -> bool {
     let inputs = &model.info.inputs;
     !inputs.is_empty() && inputs.iter().all(|input| matches!(input.dims.first(), Some(Dim::Named(_))))

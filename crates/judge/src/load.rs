@@ -53,7 +53,7 @@ pub fn between(before: &LoadSnapshot, after: &LoadSnapshot) -> LoadCounters {
     }
 }
 
-/// The rounds of a cell together. `stalled_s` is how long it stood still in them, which is told apart. `serial` says that
+/// The rounds of a cell together. `stalled_s` is how long it stood still in them, which is reported apart. `serial` says that
 /// one thread does all the work and never sleeps, so that its CPU time alone is evidence.
 pub fn record(rounds: &[LoadCounters], stalled_s: f64, serial: bool) -> Option<LoadRecord> {
     let counters = rounds.iter().copied().reduce(LoadCounters::and)?;

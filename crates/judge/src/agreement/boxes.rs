@@ -16,7 +16,7 @@ pub struct Near {
 }
 
 impl Near {
-    /// The same box to whoever uses it.
+    /// The same box to a user.
     pub const SAME: Near = Near { iou: 0.9, score: 0.02 };
     /// So near that several times as much is still the same box.
     pub const STABLE: Near = Near { iou: 0.975, score: 0.005 };
@@ -128,7 +128,7 @@ pub fn matched(reference: Found<'_>, got: Found<'_>, stands: &[bool], near: Near
 }
 
 /// For each box of the reference the place of its like.
-fn pairs(reference: &[Detection], got: &[Detection], near: Near) -> Vec<Option<usize>> {
+pub(super) fn pairs(reference: &[Detection], got: &[Detection], near: Near) -> Vec<Option<usize>> {
     let mut order: Vec<usize> = (0..reference.len()).collect();
     order.sort_by(|&a, &b| reference[b].score.total_cmp(&reference[a].score));
     let mut free = vec![true; got.len()];
@@ -151,7 +151,7 @@ fn pairs(reference: &[Detection], got: &[Detection], near: Near) -> Vec<Option<u
 }
 
 /// Intersection over union; 1 for equal coordinates, also of a box without an area, and less than 1 for all others.
-pub(super) fn iou(a: &Detection, b: &Detection) -> f32 {
+fn iou(a: &Detection, b: &Detection) -> f32 {
     let place = |d: &Detection| [d.x1, d.y1, d.x2, d.y2];
     if place(a) == place(b) {
         return 1.0;

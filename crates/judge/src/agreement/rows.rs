@@ -6,11 +6,11 @@
 
 use prony_types::{Detection, TensorAgreement};
 
-use super::boxes::{Near, iou};
+use super::boxes::{Near, pairs};
 use super::{WORST, tensors};
 
-/// Rows that overlap this much show the same thing.
-const SAME_THING: f32 = 0.5;
+/// Rows of one class that overlap this much show the same thing, however sure they are.
+const SAME_THING: Near = Near { iou: 0.5, score: f32::INFINITY };
 /// Of the rows that cannot have been cut off at least so many must find one that shows the same thing.
 const LEAST_PAIRED: f64 = 0.5;
 
@@ -33,26 +33,14 @@ pub fn rows(reference: &[Detection], got: &[Detection]) -> Option<Rows> {
     let (mut wanted, mut found) = (Vec::new(), Vec::new());
     let last = got.iter().map(|row| row.score).fold(f32::INFINITY, f32::min);
     let (mut paired, mut sure) = (0u32, 0u32);
-    let mut free = vec![true; got.len()];
-    let mut order: Vec<&Detection> = reference.iter().collect();
-    order.sort_by(|a, b| b.score.total_cmp(&a.score));
-    for row in order {
-        let mut best: Option<(usize, f32, f32)> = None;
-        for (j, candidate) in got.iter().enumerate().filter(|&(j, other)| free[j] && other.class == row.class) {
-            let (overlap, gap) = (iou(row, candidate), (row.score - candidate.score).abs());
-            let better = |(_, most, least): (usize, f32, f32)| overlap > most || overlap == most && gap < least;
-            if overlap >= SAME_THING && best.is_none_or(better) {
-                best = Some((j, overlap, gap));
-            }
-        }
+    for (row, partner) in reference.iter().zip(pairs(reference, got, SAME_THING)) {
         // Without any row nothing was cut off.
         let is_sure = got.is_empty() || row.score > last + Near::SAME.score;
         sure += u32::from(is_sure);
-        if let Some((j, ..)) = best {
+        if let Some(like) = partner.map(|j| &got[j]) {
             paired += u32::from(is_sure);
-            free[j] = false;
             wanted.extend([row.x1, row.y1, row.x2, row.y2]);
-            found.extend([got[j].x1, got[j].y1, got[j].x2, got[j].y2]);
+            found.extend([like.x1, like.y1, like.x2, like.y2]);
         }
     }
     let boxes = if f64::from(paired) < LEAST_PAIRED * f64::from(sure) {
@@ -60,7 +48,7 @@ pub fn rows(reference: &[Detection], got: &[Detection]) -> Option<Rows> {
     } else {
         (!wanted.is_empty()).then(|| tensors(&wanted, &found))
     };
-    // A count that differs by a box at a threshold is told by the boxes.
+    // A count that differs by a box at a threshold shows in the boxes.
     let shorter = reference.len().min(got.len());
     let scores = tensors(&sorted(reference)[..shorter], &sorted(got)[..shorter]);
     Some(Rows { boxes, scores })

@@ -86,7 +86,7 @@ impl Wish<'_> {
         }
     }
 
-    /// What the backend's library is told.
+    /// Options for the backend's library.
     pub(super) fn provider(&self) -> anyhow::Result<ProviderSpec> {
         Ok(ProviderSpec {
             trt_plugins: self.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,

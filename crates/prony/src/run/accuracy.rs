@@ -41,15 +41,16 @@ impl Scores {
         folder: &Path,
         evaluated: &EvaluatedData,
     ) -> Result<AccuracyRecord, String> {
-        let evaluation = self.evaluate(cell, source, &spec.data, folder, &evaluated.data)?;
+        let (truths, boxes) = self.read(cell, source, &spec.data, folder, &evaluated.data)?;
+        let evaluation = Evaluation::new(&truths, &boxes);
         let mut data = evaluated.data.clone();
         if evaluated.strangers > 0 {
             data.classes +=
                 &format!("; {} boxes of classes that the data does not have are left out", evaluated.strangers);
         }
         let figures = evaluation.figures();
-        let likely_causes =
-            if is_zero(&figures) { self.likely_causes(cell, source, &spec.data, folder, &data)? } else { Vec::new() };
+        // What the boxes of a score of zero show.
+        let likely_causes = if is_zero(&figures) { likely_causes(&truths, &boxes) } else { Vec::new() };
         let record = AccuracyRecord {
             figures,
             ci95: evaluation.interval(SEED),
@@ -66,6 +67,23 @@ impl Scores {
         Ok(record)
     }
 
+    /// The objects of the images that were read, and the boxes that were found in them.
+    fn read(
+        &mut self,
+        cell: &CellRecord,
+        source: &ModelSource,
+        spec: &DataSpec,
+        folder: &Path,
+        seen: &DataRecord,
+    ) -> Result<(Truths, Vec<Scored>), String> {
+        let data = self.opened(spec, kind_of(cell, source)).map_err(|e| e.to_string())?;
+        if data.sha256 != seen.sha256 {
+            return Err("the data changed while it was scored".to_owned());
+        }
+        let results = read_results(&folder.join(DETECTIONS)).map_err(|e| e.to_string())?;
+        Ok((truths(data, &seen.unread), scored(results.rows)))
+    }
+
     fn evaluate(
         &mut self,
         cell: &CellRecord,
@@ -74,26 +92,8 @@ impl Scores {
         folder: &Path,
         seen: &DataRecord,
     ) -> Result<Evaluation, String> {
-        let data = self.opened(spec, kind_of(cell, source)).map_err(|e| e.to_string())?;
-        if data.sha256 != seen.sha256 {
-            return Err("the data changed while it was scored".to_owned());
-        }
-        let results = read_results(&folder.join(DETECTIONS)).map_err(|e| e.to_string())?;
-        Ok(Evaluation::new(&truths(data, &seen.unread), &scored(results.rows)))
-    }
-
-    /// What the boxes of a score of zero show.
-    fn likely_causes(
-        &mut self,
-        cell: &CellRecord,
-        source: &ModelSource,
-        spec: &DataSpec,
-        folder: &Path,
-        seen: &DataRecord,
-    ) -> Result<Vec<String>, String> {
-        let data = self.opened(spec, kind_of(cell, source)).map_err(|e| e.to_string())?;
-        let results = read_results(&folder.join(DETECTIONS)).map_err(|e| e.to_string())?;
-        Ok(likely_causes(&truths(data, &seen.unread), &scored(results.rows)))
+        let (truths, boxes) = self.read(cell, source, spec, folder, seen)?;
+        Ok(Evaluation::new(&truths, &boxes))
     }
 
     /// The data, opened once a kind of scenes.
