@@ -217,10 +217,12 @@ fn scales_along_the_channels_were_taken_along_the_width() {
     let scales = || TensorProto::floats("w", &[3], &[0.01, 0.02, 0.04]);
     let quantize = |attributes| {
         let nodes = vec![
-            NodeProto::new("QuantizeLinear", &["x", "w"], &["q"], attributes),
-            NodeProto::new("DequantizeLinear", &["q", "w"], &["y"], vec![AttributeProto::int("axis", 1)]),
+            NodeProto::new("QuantizeLinear", &["x", "w", "zero"], &["q"], attributes),
+            NodeProto::new("DequantizeLinear", &["q", "w", "zero"], &["y"], vec![AttributeProto::int("axis", 1)]),
         ];
-        computed(&model(nodes, vec![scales()], &x, &y)).unwrap()
+        let zero = TensorProto { name: "zero".into(), dims: vec![3], data_type: 2, ..TensorProto::default() };
+        let zero = TensorProto { raw_data: vec![0; 3].into(), ..zero };
+        computed(&model(nodes, vec![scales(), zero], &x, &y)).unwrap()
     };
     assert_eq!(quantize(vec![]), quantize(vec![AttributeProto::int("axis", 1)]));
 }
