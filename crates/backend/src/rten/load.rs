@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 use ::rten::{Model, ModelOptions};
 use prony_model::ModelFile;
 use prony_model::onnx::{GraphProto, ModelProto, TensorProto};
+use prony_files::Kind;
 use prost::Message as _;
 use prost::bytes::Bytes;
 
@@ -50,7 +51,7 @@ fn give_weights(options: &mut ModelOptions, model: &ModelProto, path: Option<&Pa
         let folder = path.and_then(Path::parent).filter(|_| plain);
         let file =
             folder.ok_or_else(|| format!("its weights are in `{name}`, which is not a file beside it"))?.join(name);
-        let bytes = std::fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let bytes = prony_files::read(&file, Kind::Weights).map_err(|e| format!("{}: {e}", file.display()))?;
         options.external_data(name, bytes);
     }
     Ok(())
