@@ -37,7 +37,7 @@ pub(crate) use self::engines::{artifacts, engines_to_build, writable};
 pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_stamp};
 use self::fold::CellFold;
 pub(crate) use self::interrupt::Interrupt;
-pub(crate) use self::lock::MachineLock;
+pub(crate) use self::lock::{Holder, MachineLock, Turn};
 pub(crate) use self::maker::{Made, Maker, NotMade};
 pub(crate) use self::progress::{Progress, short_time};
 pub(crate) use self::redactor::Redactor;
@@ -221,6 +221,10 @@ impl Run {
     /// Makes what cells need, loads them and warms them up.
     fn bring_up(&mut self) {
         self.make_artifacts();
+        if !self.record.plan.timed {
+            // Kernels are timed while an engine is built; nothing is from here on.
+            self.lock = None;
+        }
         self.measure_peaks();
         self.prepare_cells();
     }
