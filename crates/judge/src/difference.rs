@@ -86,7 +86,7 @@ impl Contrast {
         let basis = if common_rounds >= PAIRED_ROUNDS {
             format!("over {common_rounds} paired rounds")
         } else {
-            format!("not paired: measured in different rounds ({common_rounds} in common, {PAIRED_ROUNDS} are needed)")
+            format!("not paired ({common_rounds} rounds in common, {PAIRED_ROUNDS} are needed)")
         };
         let Some([lo, hi]) = self.ci95 else { return format!("too few samples to tell, {basis}") };
         let figures = format!("{ratio:.3} times the median latency, 95 % CI {lo:.3} to {hi:.3} {basis}");
@@ -299,6 +299,10 @@ fn unlike(a: &CellRecord, b: &CellRecord) -> Vec<String> {
     }
     out
 }
+
+#[cfg(test)]
+#[path = "unpaired_tests.rs"]
+mod unpaired_tests;
 
 #[cfg(test)]
 #[path = "difference_tests.rs"]

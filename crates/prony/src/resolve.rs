@@ -17,8 +17,8 @@ use prony_source::dataset::{self, HELD_OUT_SEED};
 use prony_source::folder;
 use prony_types::{
     BackendName, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, GateName, GateSpec,
-    HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ReferenceSpec,
-    RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
+    HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ReferenceSpec, RuntimeName,
+    RuntimeSpec, SceneKind, SourceSpec,
 };
 
 use self::budget::budget;

@@ -45,9 +45,10 @@ pub use plan::{
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
     Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, LoadCounters, LoadRecord, LoadSnapshot,
-    MemoryRecord, MemorySafety, MethodRecord, ModelRecord, OutOfMemory, OutputsRecord, Phases, PlacementRecord, PrecisionRecord,
-    ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sensitivity, Sitting,
-    StageStats, Stall, TempRange, TensorAgreement, ThreadLoad, Thumbnail, TimelinePoint, WaveRecord,
+    MemoryRecord, MemorySafety, MethodRecord, ModelRecord, OutOfMemory, OutputsRecord, Phases, PlacementRecord,
+    PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote,
+    Sensitivity, Sitting, StageStats, Stall, TempRange, TensorAgreement, ThreadLoad, Thumbnail, TimelinePoint,
+    WaveRecord,
 };
 pub use resident::Resident;
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};

@@ -56,15 +56,14 @@ impl Run {
         if loaded.is_empty() || self.interrupt.asked() {
             return;
         }
-        let obstacle = obstacle.filter(|_| waiting > 0);
-        if let Some(reason) = &obstacle {
-            let count = loaded.len();
-            self.progress.say(&format!(
-                "  {count} of {} cells loaded: {reason}; the others are measured later and compared with these unpaired",
-                count + waiting
-            ));
+        let reason = obstacle.unwrap_or_else(|| "the others ran out of memory and are measured alone".to_owned());
+        if waiting > 0 {
+            let (count, all) = (loaded.len(), loaded.len() + waiting);
+            let first = self.record.waves.is_empty();
+            let unpaired = if first { "; cells that are measured later are compared with these unpaired" } else { "" };
+            self.progress.say(&format!("  {count} of {all} cells loaded: {reason}{unpaired}"));
         }
-        self.record.waves.push(WaveRecord { cells: loaded, reason: obstacle });
+        self.record.waves.push(WaveRecord { cells: loaded, reason: (waiting > 0).then_some(reason) });
     }
 
     /// Loads a cell and warms it up.
@@ -137,7 +136,9 @@ impl Run {
                 let fits = loaded.len() + group.len() <= most as usize;
                 (!fits).then(|| format!("--resident is {most}"))
             }
-            Resident::Auto => self.no_room_on_host(group, &loaded, before?).or_else(|| self.no_room_on_device(group, &loaded)),
+            Resident::Auto => {
+                self.no_room_on_host(group, &loaded, before?).or_else(|| self.no_room_on_device(group, &loaded))
+            }
         }
     }
 
@@ -170,7 +171,8 @@ impl Run {
         let on_it = |index: &&usize| self.cells[**index].spec.device == device;
         let taken: u64 = loaded.iter().filter(on_it).map(|&index| self.taken(index).device).sum();
         let needs = group.iter().map(|&index| self.cells[index].footprint.unwrap_or_default().device);
-        let (sum, free) = (needs.fold(0, u64::saturating_add), ((total as f64 * DEVICE_SHARE) as u64).saturating_sub(taken));
+        let (sum, free) =
+            (needs.fold(0, u64::saturating_add), ((total as f64 * DEVICE_SHARE) as u64).saturating_sub(taken));
         (sum > 0 && sum > free).then(|| {
             let [sum, free, total] = [sum, free, total].map(|bytes| bytes / MIB);
             format!("{} about {sum} MiB on GPU {device}; {free} MiB of {total} MiB are left", self.subject(group))
@@ -197,7 +199,8 @@ impl Run {
 
     /// Estimates what the waiting cells will take, where that can make a difference.
     fn estimate_footprints(&mut self) {
-        if self.record.plan.resident != Resident::Auto || self.cells.iter().filter(|cell| cell.is_waiting()).count() < 2 {
+        if self.record.plan.resident != Resident::Auto || self.cells.iter().filter(|cell| cell.is_waiting()).count() < 2
+        {
             return;
         }
         let Run { cells, record, .. } = self;
@@ -253,7 +256,9 @@ const ADVICE: &str = "close other programs, raise the limit, or use a smaller ba
 pub(super) fn in_words(waves: &[WaveRecord]) -> String {
     match waves.len() {
         0 | 1 => String::new(),
-        count => format!("; in {count} waves, whose cells were not loaded together: no rounds in common, compared unpaired"),
+        count => {
+            format!("; in {count} waves, whose cells were not loaded together: no rounds in common, compared unpaired")
+        }
     }
 }
 
