@@ -77,7 +77,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
                 gpus: found.gpus.len() as u32,
                 cpus: environment.cpu.usable,
                 cache,
-                mem_available_bytes: environment.mem_available_bytes,
+                // What a container leaves, where that is less than the machine has.
+                mem_available_bytes: prony_probe::MemoryRoom::read(Path::new("/")).map(|room| room.available),
             };
             resolve(options, &here)?
         }
