@@ -98,8 +98,9 @@ impl Owners<'_> {
         let shared = |group: u32| !self.is_own_group(group, owner);
         match acl::writers(path) {
             Err(error) => Some(format!("{shown} has an ACL that cannot be read: {error}")),
-            Ok(None) => shared(about.gid())
-                .then(|| format!("{shown} is writable by group {} (mode {bits:o})", self.accounts().group(about.gid()))),
+            Ok(None) => shared(about.gid()).then(|| {
+                format!("{shown} is writable by group {} (mode {bits:o})", self.accounts().group(about.gid()))
+            }),
             Ok(Some(writers)) => writers.into_iter().find_map(|writer| match writer {
                 Writer::User(user) if !self.trusted.contains(&user) => {
                     Some(format!("{shown} is writable by {} (ACL)", self.accounts().user(user)))
@@ -122,8 +123,10 @@ impl Owners<'_> {
     /// Whether a group is the owner's own, with nobody else in it.
     fn is_own_group(&self, group: u32, owner: u32) -> bool {
         let accounts = self.accounts();
-        let others = accounts.members(group).iter().any(|member| !member.is_some_and(|uid| self.trusted.contains(&uid)));
-        let own = self.own_group == (owner, group) || accounts.is_primary(group, owner) || accounts.is_namesake(group, owner);
+        let others =
+            accounts.members(group).iter().any(|member| !member.is_some_and(|uid| self.trusted.contains(&uid)));
+        let own =
+            self.own_group == (owner, group) || accounts.is_primary(group, owner) || accounts.is_namesake(group, owner);
         // Debian gives /usr/local to root and this group, for those whom root lets install there: as a rule nobody.
         let staff = owner == 0 && accounts.group_name(group) == Some("staff");
         !others && (own || staff)

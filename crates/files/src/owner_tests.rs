@@ -5,8 +5,10 @@ use tempfile::TempDir;
 use super::*;
 
 /// Root, user 1000 with a group of their own, 1001 in the group of 1000, and an empty `staff`.
-const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:100::/:/bin/sh\nnobody:x:65534:65534::/:/\n";
-const GROUP: &str = "root:x:0:\nann:x:1000:\nusers:x:100:\nstaff:x:50:\nmail:x:8:\nshared:x:2000:ann,bob\nnogroup:x:65534:\n";
+const PASSWD: &str =
+    "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:100::/:/bin/sh\nnobody:x:65534:65534::/:/\n";
+const GROUP: &str =
+    "root:x:0:\nann:x:1000:\nusers:x:100:\nstaff:x:50:\nmail:x:8:\nshared:x:2000:ann,bob\nnogroup:x:65534:\n";
 
 fn accounts() -> &'static Accounts {
     static ACCOUNTS: std::sync::LazyLock<Accounts> = std::sync::LazyLock::new(|| Accounts::parse(PASSWD, GROUP));
@@ -72,7 +74,10 @@ fn a_library_in_a_folder_that_everyone_may_write_to_was_opened() {
     tree.mode("a", 0o1777);
     assert_eq!(tree.problem(), None);
     tree.mode("a/lib/x.so", 0o1646);
-    assert!(tree.problem().unwrap().contains("x.so is writable by everyone"), "a file is not protected by its sticky bit");
+    assert!(
+        tree.problem().unwrap().contains("x.so is writable by everyone"),
+        "a file is not protected by its sticky bit"
+    );
 }
 
 #[test]

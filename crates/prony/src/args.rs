@@ -7,6 +7,7 @@ mod engine;
 mod eval;
 mod export;
 mod quantize;
+mod trust;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs, PruneR
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
 pub(crate) use self::quantize::QuantizeArgs;
+pub(crate) use self::trust::{LibrariesArgs, TrustArgs};
 use crate::command::{OwnLibrary, Shape};
 use crate::engine_options::EngineArgs;
 use crate::options::{BenchOptions, DeviceIndex, ImageSize, Library};
@@ -109,6 +111,9 @@ pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(crate) options: BenchOptions,
 
+    #[command(flatten)]
+    pub(crate) libraries: LibrariesArgs,
+
     /// Read options from this file; flags beat it
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub(crate) plan: Option<PathBuf>,
@@ -179,6 +184,9 @@ pub(crate) struct RunArgs {
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR", help_heading = "Backend")]
     pub(crate) home: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 
     /// Arithmetic [default: what the file brings]
     #[arg(long, value_name = "P", help_heading = "Backend")]
@@ -378,6 +386,8 @@ pub(crate) struct InspectArgs {
     /// Use this library, e.g. nvinfer=/opt/tensorrt/lib/libnvinfer.so.10
     #[arg(long, value_name = "NAME=PATH")]
     pub(crate) library: Vec<Library>,
+    #[command(flatten)]
+    pub(crate) libraries: LibrariesArgs,
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
@@ -400,6 +410,8 @@ pub(crate) struct DoctorArgs {
     /// Look at this library or program, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
     #[arg(long, value_name = "NAME=PATH")]
     pub(crate) library: Vec<Library>,
+    #[command(flatten)]
+    pub(crate) libraries: LibrariesArgs,
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,

@@ -56,7 +56,8 @@ fn own_header() -> Vec<u8> {
 }
 
 fn onnxruntimes(places: &Places) -> Vec<(PathBuf, String, Result<(), String>)> {
-    let found = candidates(places, RuntimeName::ALL).into_iter().filter(|candidate| candidate.name == RuntimeName::Onnxruntime);
+    let found =
+        candidates(places, RuntimeName::ALL).into_iter().filter(|candidate| candidate.name == RuntimeName::Onnxruntime);
     found.map(|candidate| (candidate.path, candidate.found_by, candidate.verdict)).collect()
 }
 
@@ -193,8 +194,10 @@ fn jetpack_and_tensorrt_are_found_where_they_usually_are() {
     machine.library("user/.local/lib/python3.10/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
     let mut places = machine.places_with("TENSORRT_HOME", machine.path("trt"));
     places.variables.insert("HOME".into(), machine.path("user").into());
-    let found: Vec<(RuntimeName, String)> =
-        candidates(&places, RuntimeName::ALL).into_iter().map(|candidate| (candidate.name, candidate.found_by)).collect();
+    let found: Vec<(RuntimeName, String)> = candidates(&places, RuntimeName::ALL)
+        .into_iter()
+        .map(|candidate| (candidate.name, candidate.found_by))
+        .collect();
     let expected = [
         (RuntimeName::Nvinfer, "TENSORRT_HOME"),
         (RuntimeName::Trtexec, "vendor's folder"),
@@ -323,7 +326,9 @@ fn a_library_that_others_may_write_to_was_opened_wherever_it_was_found() {
 fn a_script_was_run_by_an_interpreter_from_the_current_folder() {
     let machine = Machine::new();
     let places = machine.places_with("PATH", machine.path("bin"));
-    for (first_line, good) in [("#!/bin/sh", true), ("#! /bin/sh -e", true), ("#!sh", false), ("#! ./sh", false), ("#!", false)] {
+    for (first_line, good) in
+        [("#!/bin/sh", true), ("#! /bin/sh -e", true), ("#!sh", false), ("#! ./sh", false), ("#!", false)]
+    {
         let path = machine.write("bin/ffmpeg", format!("{first_line}\n").as_bytes());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let verdict = candidates(&places, &[RuntimeName::Ffmpeg]).remove(0).verdict;

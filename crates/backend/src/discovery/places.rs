@@ -210,7 +210,6 @@ impl Places {
         };
         patterns.iter().map(|pattern| self.at(pattern)).collect()
     }
-
 }
 
 /// Folders of a runtime in Python's packages.

@@ -29,6 +29,7 @@ use crate::model::{Opening, is_checkpoint, locate};
 use crate::output::print;
 use crate::run::Interrupt;
 use crate::runtime::home;
+use crate::trust::check_plugin;
 
 /// How long an engine may take to be opened and its layers to be timed. Gigabytes from a slow card take minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -202,6 +203,7 @@ fn open(
     sha256: &str,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Result<EngineRecord, String>>> {
+    args.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
     let home = home_of(args)?;
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let found = discover_for(BackendName::Tensorrt, &home, &explicit)?;
