@@ -316,7 +316,9 @@ pub(crate) struct RuntimeListArgs {
   prony runtime install onnxruntime-gpu@1.23.2
   prony runtime install ffmpeg --from imageio_ffmpeg-0.7.0-py3-none-manylinux2014_x86_64.whl
 
-The wheel comes through the user's own pip, with its index, proxy and cache settings.")]
+The wheel comes through the user's own pip, with its index, proxy and cache settings: PIP_* variables
+and pip's configuration apply, relative paths in them from a scratch folder. It runs isolated (python3
+-I -m pip), without PYTHON* variables and not in the current folder.")]
 pub(crate) struct RuntimeInstallArgs {
     /// onnxruntime, onnxruntime-gpu, openvino or ffmpeg; without a version the newest
     #[arg(value_name = "NAME[@VERSION]")]

@@ -420,8 +420,8 @@ fn a_plugin_that_everyone_may_replace_was_opened() {
         &["run", engine.to_str().unwrap()],
     ] {
         let output = trap.expect_nothing_opened(trap.prony(&[words, &["--plugin", &plugin]].concat()));
-        expect_code(&output, if words[0] == "run" { output.status.code().unwrap() } else { 2 });
-        assert!(stderr(&output).contains("is writable by everyone") || words[0] == "run", "{}", stderr(&output));
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains("is writable by everyone"), "{}", stderr(&output));
     }
 }
 
@@ -444,27 +444,20 @@ fn pip_took_its_modules_from_the_current_folder() {
     trap.program("project/deep/pip3");
     let path = std::env::var("PATH").unwrap();
     let here = trap.path("project/deep");
-    let surroundings: [&[(&str, OsString)]; 5] = [
-        &[("PATH", path.clone().into())],
-        &[("PATH", format!(":{path}").into())],
-        &[("PATH", format!(".:{path}").into()), ("VIRTUAL_ENV", "".into())],
+    // Nobody listens there, so pip gives up soon; that it says so shows that it ran.
+    let nobody = [("PIP_INDEX_URL", "http://127.0.0.1:9/"), ("PIP_RETRIES", "1"), ("PIP_TIMEOUT", "1")];
+    let surroundings: [&[(&str, OsString)]; 2] = [
+        &[("PATH", format!(":{path}").into()), ("VIRTUAL_ENV", "".into()), ("PYTHONPATH", here.clone().into())],
         &[
-            ("PATH", path.clone().into()),
-            ("PYTHONPATH", here.clone().into()),
+            ("PATH", format!(".:{path}:").into()),
             ("PYTHONSTARTUP", here.join("pip.py").into()),
-        ],
-        &[
-            ("PATH", path.clone().into()),
             ("PYTHONUSERBASE", here.clone().into()),
             ("PIP_PYTHON", here.join("python3").into()),
         ],
     ];
     for variables in surroundings {
-        let mut install = trap.prony(&["runtime", "install", "onnxruntime", "--home"]);
-        install
-            .arg(trap.path("home"))
-            .env("PIP_NO_INDEX", "1")
-            .envs(variables.iter().map(|(name, value)| (name, value)));
+        let mut install = trap.prony(&["runtime", "install", "onnxruntime@1.30.0", "--home"]);
+        install.arg(trap.path("home")).envs(nobody).envs(variables.iter().map(|(name, value)| (name, value)));
         let output = trap.expect_nothing_opened(install);
         expect_code(&output, 1);
         let said = stderr(&output);
@@ -472,7 +465,7 @@ fn pip_took_its_modules_from_the_current_folder() {
             skip("python3 has no pip");
             return;
         }
-        assert!(said.contains("pip is offered no wheel"), "{said}");
+        assert!(said.contains("pip could not download onnxruntime==1.30.0"), "{said}");
     }
     // A Python that others may replace is passed over by name, activated or not.
     let open = trap.program("env/bin/python3");

@@ -89,7 +89,6 @@ impl Wish<'_> {
 
     /// Options for the backend's library.
     pub(super) fn provider(&self) -> anyhow::Result<ProviderSpec> {
-        self.engine.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
         Ok(ProviderSpec {
             trt_plugins: self.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
             force_engine: self.force,
@@ -99,6 +98,7 @@ impl Wish<'_> {
 
     /// The library that a backend opens; `None` for the embedded engine.
     pub(super) fn runtime(&self, name: BackendName) -> anyhow::Result<Option<RuntimeSpec>> {
+        self.engine.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
         match needs(name) {
             Some(_) => found_runtime(name, self.home, &self.libraries),
             None => Ok(None),
