@@ -4,6 +4,7 @@
 mod answer;
 mod candidate;
 mod elf;
+mod foreign;
 mod names;
 mod places;
 mod python;
@@ -11,5 +12,6 @@ mod sought;
 
 pub use self::answer::{Answer, answer, provided};
 pub use self::candidate::{Candidate, candidates, looked};
+pub use self::foreign::Refusal;
 pub use self::names::{OLDEST_ONNXRUNTIME, file_name, is_explicit, is_program, variable};
 pub use self::places::Places;

@@ -38,6 +38,15 @@ pub fn run_child(words: impl Iterator<Item = OsString>) -> io::Error {
         // It died before the line above.
         return io::Error::other("nobody is there to work for");
     }
-    let error = Command::new(program).args(arguments).exec();
+    // A bare name is looked for on PATH by the rules of this house: the kernel's would take the current folder for an empty entry.
+    let program = match program.to_str().filter(|name| !name.contains('/')) {
+        Some(name) => match prony_files::find_program(name) {
+            Ok(program) => program,
+            Err(error) => return error,
+        },
+        None => program.into(),
+    };
+    let path = prony_files::safe_path().map(|path| ("PATH", path));
+    let error = Command::new(&program).args(arguments).envs(path).exec();
     io::Error::new(error.kind(), format!("cannot run {}: {error}", program.display()))
 }

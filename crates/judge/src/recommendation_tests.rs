@@ -156,6 +156,7 @@ fn it_advised_installing_what_is_installed() {
         version: None,
         provides: Vec::new(),
         reason: None,
+        trusted: None,
         looked: Vec::new(),
         remedy: None,
     };

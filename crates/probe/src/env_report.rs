@@ -111,6 +111,9 @@ fn jetson(page: &mut Page, environment: &Environment) {
     }
 }
 
+/// Columns for the state of a runtime: as wide as `missing`.
+const NARROWEST_STATE: usize = 7;
+
 /// A line a copy; the places that were searched in vain are many and only in the JSON.
 fn runtimes(page: &mut Page, runtimes: &[RuntimeRecord]) {
     page.heading("Runtimes");
@@ -118,12 +121,13 @@ fn runtimes(page: &mut Page, runtimes: &[RuntimeRecord]) {
         page.line("  not looked for");
     }
     let names = widest(runtimes.iter().map(|runtime| runtime.name.name()));
+    let states = widest(runtimes.iter().map(|runtime| runtime.state.name())).max(NARROWEST_STATE);
     let versions = widest(runtimes.iter().filter_map(|runtime| runtime.version.as_deref()));
     let mut last = None;
     for runtime in runtimes {
         // Further copies stand under the first.
         let name = if last.replace(runtime.name) == Some(runtime.name) { "" } else { runtime.name.name() };
-        let label = format!("  {name:<names$}  {:<7}  ", runtime.state.name());
+        let label = format!("  {name:<names$}  {:<states$}  ", runtime.state.name());
         let under = " ".repeat(names + 4);
         match (runtime.state, &runtime.remedy) {
             (RuntimeState::Missing, Some(remedy)) => page.after(&label, remedy),
@@ -138,6 +142,9 @@ fn runtimes(page: &mut Page, runtimes: &[RuntimeRecord]) {
         }
         if let Some(reason) = &runtime.reason {
             page.after(&format!("{under}why: "), reason);
+        }
+        if let Some(problem) = &runtime.trusted {
+            page.after(&format!("{under}trusted: "), &format!("{problem}; opened because of --trust-library"));
         }
         if !runtime.provides.is_empty() {
             page.after(&format!("{under}provides: "), &runtime.provides.join(", "));

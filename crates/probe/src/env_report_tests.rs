@@ -14,6 +14,7 @@ fn runtime(name: RuntimeName, state: RuntimeState) -> RuntimeRecord {
         version: None,
         provides: vec![],
         reason: None,
+        trusted: None,
         looked: vec![],
         remedy: None,
     }

@@ -38,7 +38,6 @@ pub(crate) struct Hints {
     pub(crate) home: Option<PathBuf>,
     /// `PATH`.
     pub(crate) path: Option<OsString>,
-    pub(crate) current: Option<PathBuf>,
 }
 
 impl Hints {
@@ -49,16 +48,13 @@ impl Hints {
             active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
             home: folder("HOME"),
             path: std::env::var_os("PATH"),
-            current: std::env::current_dir().ok(),
         }
     }
 
     /// Prefixes, the nearest to the user first.
     fn prefixes(&self, root: &Path) -> Vec<PathBuf> {
+        // Environments in the current folder count where they are activated: the others are not used for anything.
         let mut prefixes = self.active.clone();
-        if let Some(current) = &self.current {
-            prefixes.extend([".venv", "venv", ".pixi/envs/default"].map(|name| current.join(name)));
-        }
         prefixes.extend(self.path.iter().flat_map(interpreter_prefixes));
         prefixes.extend(self.home.iter().map(|home| home.join(".local")));
         prefixes.extend(["usr/local", "usr"].map(|prefix| root.join(prefix)));

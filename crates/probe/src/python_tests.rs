@@ -55,8 +55,8 @@ fn every_place_is_looked_into_the_nearest_first() {
         );
     };
     add("active/lib/python3.12/site-packages", "1");
-    add("work/.venv/lib/python3.12/site-packages", "2");
-    add("work/venv/lib64/python3.9/site-packages", "3");
+    add("active/lib64/python3.9/site-packages", "2");
+    add("also/lib/python3.12/site-packages", "3");
     add("opt/py/lib/python3.11/site-packages", "4");
     add("home/.local/lib/python3.10/site-packages", "5");
     add("usr/local/lib/python3.10/dist-packages", "6");
@@ -65,10 +65,9 @@ fn every_place_is_looked_into_the_nearest_first() {
     fixture.write("opt/py/bin/python3", "#!/bin/false\n");
     let at = |name: &str| fixture.root().join(name);
     let hints = Hints {
-        active: vec![at("active")],
+        active: vec![at("active"), at("also")],
         home: Some(at("home")),
         path: Some(std::env::join_paths([at("nowhere"), at("opt/py/bin")]).unwrap()),
-        current: Some(at("work")),
     };
     let versions: Vec<String> = listed(fixture.root(), &hints).into_iter().map(|(_, version)| version).collect();
     assert_eq!(versions, ["1", "2", "3", "4", "5", "6", "7"]);

@@ -7,6 +7,7 @@ mod engine;
 mod eval;
 mod export;
 mod quantize;
+mod trust;
 mod wait;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs, PruneR
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
 pub(crate) use self::quantize::QuantizeArgs;
+pub(crate) use self::trust::{LibrariesArgs, TrustArgs};
 pub(crate) use self::wait::WaitArgs;
 use crate::command::{OwnLibrary, Shape};
 use crate::engine_options::EngineArgs;
@@ -114,6 +116,9 @@ pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(crate) options: BenchOptions,
 
+    #[command(flatten)]
+    pub(crate) libraries: LibrariesArgs,
+
     /// Read options from this file; flags beat it
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub(crate) plan: Option<PathBuf>,
@@ -187,6 +192,9 @@ pub(crate) struct RunArgs {
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR", help_heading = "Backend")]
     pub(crate) home: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 
     /// Arithmetic [default: what the file brings]
     #[arg(long, value_name = "P", help_heading = "Backend")]
@@ -319,7 +327,9 @@ pub(crate) struct RuntimeListArgs {
   prony runtime install onnxruntime-gpu@1.23.2
   prony runtime install ffmpeg --from imageio_ffmpeg-0.7.0-py3-none-manylinux2014_x86_64.whl
 
-The wheel comes through the user's own pip, with its index, proxy and cache settings.")]
+The wheel comes through the user's own pip, with its index, proxy and cache settings: PIP_* variables
+and pip's configuration apply, relative paths in them from a scratch folder. It runs isolated (python3
+-I -m pip), without PYTHON* variables and not in the current folder.")]
 pub(crate) struct RuntimeInstallArgs {
     /// onnxruntime, onnxruntime-gpu, openvino or ffmpeg; without a version the newest
     #[arg(value_name = "NAME[@VERSION]")]
@@ -390,6 +400,8 @@ pub(crate) struct InspectArgs {
     /// Use this library, e.g. nvinfer=/opt/tensorrt/lib/libnvinfer.so.10
     #[arg(long, value_name = "NAME=PATH")]
     pub(crate) library: Vec<Library>,
+    #[command(flatten)]
+    pub(crate) libraries: LibrariesArgs,
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
@@ -414,6 +426,8 @@ pub(crate) struct DoctorArgs {
     /// Look at this library or program, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
     #[arg(long, value_name = "NAME=PATH")]
     pub(crate) library: Vec<Library>,
+    #[command(flatten)]
+    pub(crate) libraries: LibrariesArgs,
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,

@@ -17,9 +17,13 @@ pub(crate) use self::absent::absent;
 pub(crate) use self::child::question;
 pub(crate) use self::choose::choose;
 use self::remedy::Elsewhere;
+use crate::trust::{self, NotOpened, Policy};
 
 /// Children at a time: opening a library is reading a disk more than computing.
 const AT_ONCE: usize = 8;
+
+/// Whether a file may be opened; see [`Policy::ruling`].
+type Ruling = Result<Option<String>, NotOpened>;
 
 /// What is there, and what is not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +44,7 @@ pub(crate) struct Found {
 
 /// Searches this machine. Takes about as long as the slowest library takes to open.
 pub(crate) fn discover(home: &Path, explicit: &[(RuntimeName, PathBuf)]) -> anyhow::Result<Found> {
-    Ok(search(&std::env::current_exe()?, &Places::here(home, explicit), RuntimeName::ALL))
+    Ok(searched(&Places::here(home, explicit), RuntimeName::ALL)?)
 }
 
 /// Searches for what one backend needs.
@@ -62,19 +66,41 @@ pub(crate) fn discover_for(
     // Engines run without a whole TensorRT too.
     let lean = (backend == BackendName::Tensorrt).then_some(RuntimeName::NvinferLean);
     let names: Vec<RuntimeName> = names.into_iter().chain(lean).collect();
-    Ok(search(&std::env::current_exe()?, &Places::here(home, explicit), &names))
+    Ok(searched(&Places::here(home, explicit), &names)?)
+}
+
+/// Searches this machine, and says what was opened although it should not be.
+fn searched(places: &Places, names: &[RuntimeName]) -> std::io::Result<Found> {
+    let found = search(&std::env::current_exe()?, places, names, trust::policy());
+    // Who has started again has said it.
+    if std::env::var_os(trust::STARTED_AGAIN).is_none() {
+        for record in &found.runtimes {
+            if let (Some(path), Some(problem)) = (&record.path, &record.trusted) {
+                note!("{path} is opened because of --trust-library, although {problem}");
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Searches the given places with the given binary as the child.
-fn search(binary: &Path, places: &Places, names: &[RuntimeName]) -> Found {
-    let mut candidates = discovery::candidates(places);
-    candidates.retain(|candidate| names.contains(&candidate.name));
-    let folders = places.gpu_folders();
+fn search(binary: &Path, places: &Places, names: &[RuntimeName], policy: Policy) -> Found {
+    let candidates: Vec<(Candidate, Ruling)> = discovery::candidates(places, names)
+        .into_iter()
+        .map(|candidate| {
+            let ruling = policy.ruling(&candidate);
+            (candidate, ruling)
+        })
+        .collect();
+    let folders = policy.folders(places.gpu_folders());
     let answers = ask_all(binary, &candidates, &folders);
     let has_nvidia_device = has_nvidia_device(&places.root);
     let mut found = Found { driver: module_version(), search: folders, has_nvidia_device, ..Found::default() };
-    for (candidate, answer) in candidates.iter().zip(answers) {
-        found.take(candidate, answer);
+    for ((candidate, ruling), answer) in candidates.into_iter().zip(answers) {
+        match ruling {
+            Ok(trusted) => found.take(&candidate, trusted, answer),
+            Err(not_opened) => found.runtimes.push(listed(&candidate, not_opened)),
+        }
     }
     found.mend(places);
     for &name in names {
@@ -88,7 +114,7 @@ fn search(binary: &Path, places: &Places, names: &[RuntimeName]) -> Found {
 }
 
 impl Found {
-    fn take(&mut self, candidate: &Candidate, answer: Result<Answer, String>) {
+    fn take(&mut self, candidate: &Candidate, trusted: Option<String>, answer: Result<Answer, String>) {
         let state = if answer.is_ok() { RuntimeState::Ready } else { RuntimeState::Broken };
         let reason = answer.as_ref().err().cloned();
         let answer = answer.unwrap_or_default();
@@ -106,6 +132,7 @@ impl Found {
             version: answer.version,
             provides: answer.provides,
             reason,
+            trusted,
             looked: Vec::new(),
             remedy: None,
         });
@@ -123,6 +150,7 @@ impl Found {
         }
         for record in &mut self.runtimes {
             record.remedy = match record.state {
+                RuntimeState::NotOpened => continue,
                 RuntimeState::Broken => Some(remedy::for_broken(&self.elsewhere, record)),
                 _ => reasons(record).find_map(|reason| remedy::for_dependency(&self.elsewhere, reason)),
             };
@@ -135,6 +163,22 @@ fn reasons(record: &RuntimeRecord) -> impl Iterator<Item = &str> {
     record.reason.as_deref().into_iter().chain(record.provides.iter().filter_map(|entry| discovery::provided(entry).1))
 }
 
+/// What is there and was not opened.
+fn listed(candidate: &Candidate, NotOpened { reason, remedy }: NotOpened) -> RuntimeRecord {
+    RuntimeRecord {
+        name: candidate.name,
+        state: RuntimeState::NotOpened,
+        path: Some(candidate.path.display().to_string()),
+        found_by: Some(candidate.found_by.clone()),
+        version: None,
+        provides: Vec::new(),
+        reason: Some(reason),
+        trusted: None,
+        looked: Vec::new(),
+        remedy: Some(remedy),
+    }
+}
+
 fn missing(places: &Places, name: RuntimeName) -> RuntimeRecord {
     RuntimeRecord {
         name,
@@ -144,21 +188,25 @@ fn missing(places: &Places, name: RuntimeName) -> RuntimeRecord {
         version: None,
         provides: Vec::new(),
         reason: None,
+        trusted: None,
         looked: discovery::looked(places, name),
         remedy: Some(remedy::for_missing(name).to_owned()),
     }
 }
 
 /// Has every candidate that may be opened answer, a few at a time; the answers are in the order of the candidates.
-fn ask_all(binary: &Path, candidates: &[Candidate], folders: &[PathBuf]) -> Vec<Result<Answer, String>> {
+fn ask_all(binary: &Path, candidates: &[(Candidate, Ruling)], folders: &[PathBuf]) -> Vec<Result<Answer, String>> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut answers = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(candidate) = candidates.get(index) else { return answers };
-            let answer =
-                candidate.verdict.clone().and_then(|()| child::ask(binary, candidate.name, &candidate.path, folders));
+            let Some((candidate, ruling)) = candidates.get(index) else { return answers };
+            let ask = || child::ask(binary, candidate.name, &candidate.path, folders);
+            let answer = match ruling {
+                Ok(_) => candidate.verdict.clone().and_then(|()| ask()),
+                Err(not_opened) => Err(not_opened.reason.clone()),
+            };
             answers.push((index, answer));
         }
     };

@@ -181,6 +181,7 @@ impl EngineArgs {
         }
         for plugin in &self.plugin {
             ensure!(plugin.is_file(), "--plugin {} is not a file", plugin.display());
+            crate::trust::check_plugin(plugin)?;
         }
         if let Some(path) = self.calibration.as_deref().filter(|path| path.as_os_str() != "scenes") {
             let there = path.exists() || is_video_name(path);

@@ -18,6 +18,7 @@ mod roofline;
 mod run;
 mod runtime;
 mod system;
+mod trust;
 mod version;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     output::set_quiet(cli.quiet);
+    trust::set_policy(cli.verb.policy());
     mend_machine();
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),

@@ -49,8 +49,8 @@ pub(crate) use self::redactor::Redactor;
 use self::reference::References;
 pub(crate) use self::schedule::{estimate_s, longest_s};
 use self::sensors::Sensors;
+pub(crate) use self::worker::WORKER_VERB;
 use self::worker::{Message, Worker, cause_of_death};
-pub(crate) use self::worker::{WORKER_VERB, loader_path};
 use crate::resolve::Fate;
 
 /// How often the parent looks at the ring and the clock while a worker is timed. It costs a worker's core a few

@@ -466,7 +466,7 @@ fn without_pip_the_way_out_is_named() {
     let output = install().output().unwrap();
     expect_code(&output, 1);
     assert!(stderr(&output).contains("install python3-pip, or fetch the wheel elsewhere and use --from"));
-    let old = empty.join("pip3");
+    let old = empty.join("python3");
     fs::write(&old, "#!/bin/sh\necho 'pip 20.0.2 from /usr/lib (python 3.8)'\n").unwrap();
     fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
     let output = install().output().unwrap();

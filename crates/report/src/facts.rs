@@ -131,10 +131,13 @@ fn graphics(gpu: &GpuRecord) -> String {
 
 fn installed(runtime: &RuntimeRecord) -> String {
     let path = runtime.path.as_deref().map_or_else(String::new, |path| format!(" ({path})"));
+    let trusted = runtime.trusted.as_ref();
+    let trusted =
+        trusted.map_or_else(String::new, |problem| format!("; opened because of --trust-library, although {problem}"));
     match (&runtime.version, &runtime.reason) {
-        (_, Some(reason)) => format!("{}: {reason}{path}", runtime.state.name()),
-        (Some(version), None) => format!("{version}{path}"),
-        (None, None) => format!("{}{path}", runtime.state.name()),
+        (_, Some(reason)) => format!("{}: {reason}{path}{trusted}", runtime.state.name()),
+        (Some(version), None) => format!("{version}{path}{trusted}"),
+        (None, None) => format!("{}{path}{trusted}", runtime.state.name()),
     }
 }
 

@@ -36,6 +36,7 @@ pub fn terminal(record: &RunRecord, width: usize, colour: bool) -> String {
         accuracy::lines(&mut out, record, width, paint);
     }
     gates(&mut out, &record.gates, width, paint);
+    trusted(&mut out, record, width);
     out.push('\n');
     if record.recommendation.is_empty() {
         let _ = writeln!(out, "No recommendation: {}.", row::unrecommended(record));
@@ -48,6 +49,18 @@ pub fn terminal(record: &RunRecord, width: usize, colour: bool) -> String {
         }
     }
     out
+}
+
+/// Libraries that were opened although others own them or may write to them.
+fn trusted(out: &mut String, record: &RunRecord, width: usize) {
+    for runtime in &record.environment.runtimes {
+        if let (Some(path), Some(problem)) = (&runtime.path, &runtime.trusted) {
+            let text = clean(&format!("opened because of --trust-library: {path}, although {problem}"));
+            wrap(&text, width, usize::MAX).iter().for_each(|line| {
+                let _ = writeln!(out, "{line}");
+            });
+        }
+    }
 }
 
 struct Column {

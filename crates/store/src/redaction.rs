@@ -124,6 +124,7 @@ fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
     all.extend(record.environment.preflight.iter_mut().map(|check| &mut check.finding));
     for runtime in &mut record.environment.runtimes {
         all.extend(&mut runtime.reason);
+        all.extend(&mut runtime.trusted);
         all.extend(&mut runtime.remedy);
         all.extend(&mut runtime.provides);
     }

@@ -82,6 +82,7 @@ pub(crate) fn record() -> RunRecord {
                 version: None,
                 provides: vec!["CPU".into()],
                 reason: Some("/home/ann/lib/libonnxruntime.so is a text file".into()),
+                trusted: Some("/home/ann/lib is writable by everyone (mode 777)".into()),
                 looked: vec!["/home/ann/lib".into()],
                 remedy: Some("remove /home/ann/lib/libonnxruntime.so".into()),
             }],

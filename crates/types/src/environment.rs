@@ -142,6 +142,9 @@ pub enum RuntimeState {
     Missing,
     /// It is there and cannot be used.
     Broken,
+    /// It is there and was not opened, because it is not the user's to trust.
+    #[serde(rename = "not-opened")]
+    NotOpened,
 }
 
 impl RuntimeState {
@@ -151,6 +154,7 @@ impl RuntimeState {
             RuntimeState::Ready => "ready",
             RuntimeState::Missing => "missing",
             RuntimeState::Broken => "broken",
+            RuntimeState::NotOpened => "not opened",
         }
     }
 }
@@ -174,9 +178,12 @@ pub struct RuntimeRecord {
     /// What it brings: providers, devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,
-    /// Why it is broken.
+    /// Why it is broken, or was not opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Who else owns it or may write to it, where it was opened all the same because of `--trust-library`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<String>,
     /// Where it was looked for in vain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looked: Vec<String>,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use prony_types::RuntimeName;
 
-use super::names::{self, EXPLICIT, ORT_DYLIB_PATH, PRONY_HOME, file_name, variable};
+use super::foreign::{Inspector, Refusal};
+use super::names::{self, EXPLICIT, NOT_ACTIVATED, ORT_DYLIB_PATH, PRONY_HOME, file_name, variable};
 use super::places::{Places, expand};
 use super::{elf, sought};
 
@@ -21,11 +22,14 @@ pub struct Candidate {
     pub found_by: String,
     /// Whether its header allows opening it; why not.
     pub verdict: Result<(), String>,
+    /// Why it must not be opened, whatever it is.
+    pub refusal: Option<Refusal>,
 }
 
 /// Every file that may be a runtime, by runtime, in the order in which they would be used. Opens nothing.
-pub fn candidates(places: &Places) -> Vec<Candidate> {
-    RuntimeName::ALL.iter().flat_map(|&name| candidates_for(places, name)).collect()
+pub fn candidates(places: &Places, names: &[RuntimeName]) -> Vec<Candidate> {
+    let mut inspector = Inspector::new(places);
+    names.iter().flat_map(|&name| candidates_for(places, name, &mut inspector)).collect()
 }
 
 /// Where a runtime was looked for: variables, folders and patterns of folders, in order.
@@ -41,24 +45,49 @@ pub fn looked(places: &Places, name: RuntimeName) -> Vec<String> {
     looked
 }
 
-fn candidates_for(places: &Places, name: RuntimeName) -> Vec<Candidate> {
+fn candidates_for(places: &Places, name: RuntimeName, inspector: &mut Inspector) -> Vec<Candidate> {
     let mut found = Vec::new();
     for (path, found_by) in pointed_at(places, name) {
-        found.extend(explicit(name, &path, &found_by));
+        found.extend(explicit(name, &path, &found_by, inspector));
     }
     for installed in sought::installed(name, &places.home) {
         found.push(match installed {
-            Ok(path) => examine(name, &path, PRONY_HOME),
-            Err((path, reason)) => Candidate { name, path, found_by: PRONY_HOME.to_owned(), verdict: Err(reason) },
+            Ok(path) => examine(name, &path, PRONY_HOME, inspector),
+            Err((path, reason)) => unusable(name, path, PRONY_HOME, reason),
         });
     }
     for place in places.folders(name) {
         let files = expand(&place.pattern).into_iter().flat_map(|folder| sought::in_folder(name, &folder));
-        found.extend(files.map(|file| examine(name, &file, place.found_by)));
+        for file in files {
+            found.push(match place.found_by {
+                // Not even its header is read.
+                NOT_ACTIVATED => not_activated(name, file),
+                found_by => examine(name, &file, found_by, inspector),
+            });
+        }
     }
+    once_each(found)
+}
+
+/// Each file by the first way to it that may be taken, else by the first.
+fn once_each(mut found: Vec<Candidate>) -> Vec<Candidate> {
+    let real = |candidate: &Candidate| fs::canonicalize(&candidate.path).unwrap_or_else(|_| candidate.path.clone());
+    let allowed: BTreeSet<PathBuf> = found.iter().filter(|candidate| candidate.refusal.is_none()).map(real).collect();
     let mut seen = BTreeSet::new();
-    found.retain(|candidate| seen.insert(fs::canonicalize(&candidate.path).unwrap_or_else(|_| candidate.path.clone())));
+    found.retain(|candidate| {
+        let real = real(candidate);
+        (candidate.refusal.is_none() || !allowed.contains(&real)) && seen.insert(real)
+    });
     found
+}
+
+fn unusable(name: RuntimeName, path: PathBuf, found_by: &str, reason: String) -> Candidate {
+    Candidate { name, path, found_by: found_by.to_owned(), verdict: Err(reason), refusal: None }
+}
+
+fn not_activated(name: RuntimeName, path: PathBuf) -> Candidate {
+    let refusal = Some(Refusal::NotActivated);
+    Candidate { name, path, found_by: NOT_ACTIVATED.to_owned(), verdict: Ok(()), refusal }
 }
 
 /// Paths that someone gave for a runtime, the strongest first, with the word for it.
@@ -82,19 +111,20 @@ fn pointed_at(places: &Places, name: RuntimeName) -> Vec<(PathBuf, String)> {
 }
 
 /// What someone pointed at is a finding, whatever it is.
-fn explicit(name: RuntimeName, path: &Path, found_by: &str) -> Vec<Candidate> {
+fn explicit(name: RuntimeName, path: &Path, found_by: &str, inspector: &mut Inspector) -> Vec<Candidate> {
     if !path.is_dir() {
-        return vec![examine(name, path, found_by)];
+        return vec![examine(name, path, found_by, inspector)];
     }
     let files = sought::in_tree(name, path);
     if files.is_empty() {
-        let verdict = Err(format!("a folder without {}", file_name(name)));
-        return vec![Candidate { name, path: path.to_owned(), found_by: found_by.to_owned(), verdict }];
+        return vec![unusable(name, path.to_owned(), found_by, format!("a folder without {}", file_name(name)))];
     }
-    files.iter().map(|file| examine(name, file, found_by)).collect()
+    files.iter().map(|file| examine(name, file, found_by, inspector)).collect()
 }
 
-fn examine(name: RuntimeName, path: &Path, found_by: &str) -> Candidate {
+fn examine(name: RuntimeName, path: &Path, found_by: &str, inspector: &mut Inspector) -> Candidate {
+    // By the path as it was found: a link on the way decides too.
+    let refusal = inspector.problem(name, path).map(Refusal::Foreign);
     let (path, verdict) = match fs::canonicalize(path) {
         // A program may be a link to one that looks at the name it is called by.
         Ok(real) if names::is_program(name) => (path.to_owned(), elf::check_program(&real)),
@@ -108,7 +138,7 @@ fn examine(name: RuntimeName, path: &Path, found_by: &str) -> Candidate {
         }
         Err(error) => (path.to_owned(), Err(format!("cannot be read: {error}"))),
     };
-    Candidate { name, path, found_by: found_by.to_owned(), verdict }
+    Candidate { name, path, found_by: found_by.to_owned(), verdict, refusal }
 }
 
 #[cfg(test)]

@@ -56,7 +56,8 @@ fn own_header() -> Vec<u8> {
 }
 
 fn onnxruntimes(places: &Places) -> Vec<(PathBuf, String, Result<(), String>)> {
-    let found = candidates(places).into_iter().filter(|candidate| candidate.name == RuntimeName::Onnxruntime);
+    let found =
+        candidates(places, RuntimeName::ALL).into_iter().filter(|candidate| candidate.name == RuntimeName::Onnxruntime);
     found.map(|candidate| (candidate.path, candidate.found_by, candidate.verdict)).collect()
 }
 
@@ -70,7 +71,7 @@ fn only(places: &Places) -> (PathBuf, String, Result<(), String>) {
 #[test]
 fn an_empty_machine_has_nothing_and_says_where_it_was_looked_for() {
     let machine = Machine::new();
-    assert_eq!(candidates(&machine.places()), []);
+    assert_eq!(candidates(&machine.places(), RuntimeName::ALL), []);
     let looked = looked(&machine.places(), RuntimeName::Onnxruntime);
     assert_eq!(looked[..2], ["PRONY_ONNXRUNTIME", "ORT_DYLIB_PATH"]);
     let usual = machine.path("usr/lib").display().to_string();
@@ -104,6 +105,7 @@ fn every_place_is_searched_in_order_and_a_file_is_listed_once() {
     places.variables.insert("LD_LIBRARY_PATH".into(), machine.path("ld").into());
     places.variables.insert("CONDA_PREFIX".into(), machine.path("conda").into());
     places.variables.insert("VIRTUAL_ENV".into(), machine.path("venv").into());
+    places.variables.insert("PIXI_PROJECT_ROOT".into(), machine.path("project").into());
 
     let found = onnxruntimes(&places);
     assert!(found.iter().all(|(_, _, verdict)| verdict.is_ok()), "{found:?}");
@@ -192,8 +194,10 @@ fn jetpack_and_tensorrt_are_found_where_they_usually_are() {
     machine.library("user/.local/lib/python3.10/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
     let mut places = machine.places_with("TENSORRT_HOME", machine.path("trt"));
     places.variables.insert("HOME".into(), machine.path("user").into());
-    let found: Vec<(RuntimeName, String)> =
-        candidates(&places).into_iter().map(|candidate| (candidate.name, candidate.found_by)).collect();
+    let found: Vec<(RuntimeName, String)> = candidates(&places, RuntimeName::ALL)
+        .into_iter()
+        .map(|candidate| (candidate.name, candidate.found_by))
+        .collect();
     let expected = [
         (RuntimeName::Nvinfer, "TENSORRT_HOME"),
         (RuntimeName::Trtexec, "vendor's folder"),
@@ -209,7 +213,7 @@ fn a_program_is_found_on_the_path_and_must_be_executable() {
     let machine = Machine::new();
     let ffmpeg = machine.write("bin/ffmpeg", b"#!/bin/sh\n");
     let places = machine.places_with("PATH", machine.path("bin"));
-    let verdict = || candidates(&places).into_iter().next().unwrap().verdict;
+    let verdict = || candidates(&places, RuntimeName::ALL).into_iter().next().unwrap().verdict;
     assert_eq!(verdict(), Err("may not be executed; chmod +x it".to_owned()));
     fs::set_permissions(&ffmpeg, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(verdict(), Ok(()));
@@ -242,4 +246,92 @@ fn what_a_library_needs_is_read_without_opening_it() {
     assert!(needs.needed.iter().any(|name| name.starts_with("libc.so")), "{needs:?}");
     let machine = Machine::new();
     assert_eq!(elf::needs(&machine.library("headless.so")), None);
+}
+
+#[test]
+fn environments_that_nobody_activated_were_opened() {
+    let machine = Machine::new();
+    let inside = "lib/python3.12/site-packages/onnxruntime/capi/libonnxruntime.so.1.30.0";
+    let planted = [
+        machine.library("project/deep/.pixi/envs/default/lib/libonnxruntime.so"),
+        machine.library("project/.pixi/envs/test/lib/libonnxruntime.so"),
+        machine.library(&format!("project/deep/.venv/{inside}")),
+        machine.library(&format!("project/deep/venv/{inside}")),
+    ];
+    let found = candidates(&machine.places(), RuntimeName::ALL);
+    let paths: Vec<&PathBuf> = found.iter().map(|candidate| &candidate.path).collect();
+    assert_eq!(paths, planted.iter().collect::<Vec<_>>());
+    for candidate in &found {
+        assert_eq!((candidate.refusal.as_ref(), &*candidate.found_by), (Some(&Refusal::NotActivated), "not activated"));
+    }
+    for (variable, folder, allowed) in [
+        ("VIRTUAL_ENV", machine.path("project/deep/.venv"), 2),
+        ("VIRTUAL_ENV", PathBuf::from("venv"), 3),
+        ("CONDA_PREFIX", machine.path("project/.pixi/envs/test"), 1),
+        ("PIXI_PROJECT_ROOT", machine.path("project/deep"), 0),
+    ] {
+        let found = candidates(&machine.places_with(variable, &folder), RuntimeName::ALL);
+        let open: Vec<&PathBuf> =
+            found.iter().filter(|candidate| candidate.refusal.is_none()).map(|candidate| &candidate.path).collect();
+        assert_eq!(open, [&planted[allowed]], "{variable}={}", folder.display());
+        assert_eq!(found.len(), planted.len());
+    }
+}
+
+#[test]
+fn a_record_named_a_library_outside_of_its_folder() {
+    let machine = Machine::new();
+    let planted = machine.library("planted.so");
+    machine.library("home/runtimes/onnxruntime/1.23.2/libonnxruntime.so");
+    for named in ["../../../../planted.so", planted.to_str().unwrap(), "a/../../../../../planted.so"] {
+        machine.write(
+            "home/runtimes/onnxruntime/1.23.2/runtime.json",
+            serde_json::json!({ "main": named }).to_string().as_bytes(),
+        );
+        let reason = only(&machine.places()).2.unwrap_err();
+        assert_eq!(reason, format!("its runtime.json names {named}, which is outside its folder"));
+    }
+}
+
+#[test]
+fn a_library_that_others_may_write_to_was_opened_wherever_it_was_found() {
+    let machine = Machine::new();
+    let library = machine.library("mine/lib/libonnxruntime.so");
+    let companion = machine.library("mine/lib/libonnxruntime_providers_cuda.so");
+    let refusal = |places: &Places| {
+        let found = candidates(places, &[RuntimeName::Onnxruntime]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].refusal.clone()
+    };
+    let ways = [
+        machine.places_with("PRONY_ONNXRUNTIME", &library),
+        machine.places_with("ORT_DYLIB_PATH", machine.path("mine")),
+        machine.places_with("LD_LIBRARY_PATH", machine.path("mine/lib")),
+        machine.places_with("CONDA_PREFIX", machine.path("mine")),
+        Places { explicit: vec![(RuntimeName::Onnxruntime, library.clone())], ..machine.places() },
+    ];
+    assert!(ways.iter().all(|places| refusal(places).is_none()));
+    for (path, mode) in [(&companion, 0o666), (&library, 0o646), (&machine.path("mine"), 0o777)] {
+        let before = fs::metadata(path).unwrap().permissions();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let expected = format!("{} is writable by everyone (mode {mode:o})", path.display());
+        for places in &ways {
+            assert_eq!(refusal(places), Some(Refusal::Foreign(expected.clone())), "{:?}", places.variables);
+        }
+        fs::set_permissions(path, before).unwrap();
+    }
+}
+
+#[test]
+fn a_script_was_run_by_an_interpreter_from_the_current_folder() {
+    let machine = Machine::new();
+    let places = machine.places_with("PATH", machine.path("bin"));
+    for (first_line, good) in
+        [("#!/bin/sh", true), ("#! /bin/sh -e", true), ("#!sh", false), ("#! ./sh", false), ("#!", false)]
+    {
+        let path = machine.write("bin/ffmpeg", format!("{first_line}\n").as_bytes());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let verdict = candidates(&places, &[RuntimeName::Ffmpeg]).remove(0).verdict;
+        assert_eq!(verdict.is_ok(), good, "{first_line}: {verdict:?}");
+    }
 }

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use prony_files::Kind;
+
 /// Bytes of the header of a 64-bit ELF file.
 const HEADER: usize = 64;
 /// Bytes of an entry of its program header table.
@@ -38,12 +40,18 @@ pub(super) fn check_program(path: &Path) -> Result<(), String> {
     if metadata.permissions().mode() & 0o111 == 0 {
         return Err("may not be executed; chmod +x it".to_owned());
     }
-    let mut start = [0; 2];
-    let file = File::open(path).map_err(|error| unreadable(&error))?;
-    if metadata.is_file() && file.read_exact_at(&mut start, 0).is_ok() && start == *b"#!" {
-        return Ok(());
+    if !metadata.is_file() {
+        return Err("not a file, let alone a program".to_owned());
     }
-    check_machine(&header(path, "a program")?)
+    let mut start = [0; 256];
+    let file = prony_files::open(path, Kind::Library).map_err(|error| unreadable(&error))?;
+    let length = file.read_at(&mut start, 0).map_err(|error| unreadable(&error))?;
+    match start[..length].strip_prefix(b"#!") {
+        // The kernel takes a relative interpreter from the current folder.
+        Some(line) if line.trim_ascii_start().starts_with(b"/") => Ok(()),
+        Some(_) => Err("a script whose first line names no absolute path".to_owned()),
+        None => check_machine(&header(path, "a program")?),
+    }
 }
 
 fn header(path: &Path, what: &str) -> Result<[u8; HEADER], String> {
@@ -54,7 +62,7 @@ fn header(path: &Path, what: &str) -> Result<[u8; HEADER], String> {
     if metadata.len() == 0 {
         return Err(format!("an empty file, not {what}"));
     }
-    let file = File::open(path).map_err(|error| unreadable(&error))?;
+    let file = prony_files::open(path, Kind::Library).map_err(|error| unreadable(&error))?;
     let mut header = [0; HEADER];
     let mut length = 0;
     while length < HEADER {
@@ -101,7 +109,7 @@ fn unreadable(error: &io::Error) -> String {
 pub(super) struct Needs {
     /// Sonames of the libraries it needs.
     pub(super) needed: Vec<String>,
-    /// Folders where it wants them looked for, `$ORIGIN` being its own.
+    /// Folders where it wants them looked for, `$ORIGIN` being its own and an empty one the current folder.
     pub(super) folders: Vec<String>,
 }
 
@@ -109,7 +117,7 @@ pub(super) struct Needs {
 pub(super) fn needs(path: &Path) -> Option<Needs> {
     let header = header(path, "a library").ok()?;
     check_machine(&header).ok()?;
-    let file = File::open(path).ok()?;
+    let file = prony_files::open(path, Kind::Library).ok()?;
     let count = usize::from(u16_at(&header, 56));
     let table = read(&file, u64_at(&header, 32), count * PROGRAM_HEADER)?;
     let segments: Vec<&[u8]> = table.chunks_exact(PROGRAM_HEADER).collect();
@@ -126,10 +134,8 @@ pub(super) fn needs(path: &Path) -> Option<Needs> {
     })?;
     let text = |offset: u64| string(&file, strings.checked_add(offset)?);
     let all = |tag: u64| entries.iter().filter(move |entry| entry.0 == tag).filter_map(|entry| text(entry.1));
-    let folders = all(DT_RUNPATH).chain(all(DT_RPATH)).flat_map(|list| {
-        let folders: Vec<String> = list.split(':').filter(|folder| !folder.is_empty()).map(str::to_owned).collect();
-        folders
-    });
+    let lists = all(DT_RUNPATH).chain(all(DT_RPATH)).filter(|list| !list.is_empty());
+    let folders = lists.flat_map(|list| list.split(':').map(str::to_owned).collect::<Vec<_>>());
     Some(Needs { needed: all(DT_NEEDED).collect(), folders: folders.collect() })
 }
 

@@ -11,6 +11,8 @@ pub const OLDEST_ONNXRUNTIME: [u32; 2] = [1, 17];
 pub(super) const EXPLICIT: &str = "explicit";
 /// Found in Prony's own runtime folder.
 pub(super) const PRONY_HOME: &str = "PRONY_HOME";
+/// Found in an environment that nobody activated.
+pub(super) const NOT_ACTIVATED: &str = "not activated";
 /// The variable that other users of ONNX Runtime know.
 pub(super) const ORT_DYLIB_PATH: &str = "ORT_DYLIB_PATH";
 

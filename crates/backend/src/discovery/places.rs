@@ -51,15 +51,18 @@ impl Places {
         self.variables.get(std::ffi::OsStr::new(name)).filter(|value| !value.is_empty())
     }
 
-    /// A folder that a variable names.
+    /// A folder that a variable names. Whatever is found there is opened by a child that stands elsewhere.
     pub(super) fn folder_in(&self, variable: &str) -> Option<PathBuf> {
-        self.variable(variable).map(PathBuf::from)
+        let folder = self.variable(variable).map(PathBuf::from)?;
+        match &self.current {
+            Some(current) => Some(current.join(folder)),
+            None => Some(folder),
+        }
     }
 
-    /// Folders of a variable like `PATH`.
+    /// Folders of a variable like `PATH`, without those that depend on the current folder.
     pub(super) fn folders_in(&self, variable: &str) -> Vec<PathBuf> {
-        let value = self.variable(variable);
-        value.map(|value| std::env::split_paths(value).filter(|path| path.is_absolute()).collect()).unwrap_or_default()
+        self.variable(variable).map(|value| prony_files::search_folders(value)).unwrap_or_default()
     }
 
     /// A well-known folder.
@@ -97,11 +100,24 @@ impl Places {
         if let Some(conda) = self.folder_in("CONDA_PREFIX") {
             add("conda", vec![conda.join(subfolders[0])]);
         }
+        let pixi = |project: &Path| project.join(".pixi/envs/*").join(subfolders[0]);
+        add("pixi", self.folder_in("PIXI_PROJECT_ROOT").iter().map(|project| pixi(project)).collect());
+        add("python", python_folders(name, || self.site_patterns()));
+        // Last, so that what is activated is found as such. What lies here is listed and never opened: whoever made the folder
+        // decides what is in it, and people run `prony` in folders that they unpacked or share.
         let above = self.current.iter().flat_map(|current| current.ancestors());
-        let pixi = above.filter(|folder| folder.join(".pixi/envs").is_dir());
-        add("pixi", pixi.map(|folder| folder.join(".pixi/envs/*").join(subfolders[0])).collect());
-        add("python", self.python_folders(name));
+        let projects = above.filter(|folder| folder.join(".pixi/envs").is_dir());
+        add(names::NOT_ACTIVATED, projects.map(pixi).collect());
+        add(names::NOT_ACTIVATED, python_folders(name, || self.inactive_site_patterns()));
         places
+    }
+
+    /// Where the loader of a child looks.
+    pub(super) fn loader_folders(&self) -> Vec<PathBuf> {
+        let mut folders = self.folders_in("LD_LIBRARY_PATH");
+        folders.extend(self.loader());
+        folders.extend(self.gpu_folders());
+        folders
     }
 
     /// Every folder that exists here and may hold libraries that other libraries need, whether the loader knows it or
@@ -109,6 +125,7 @@ impl Places {
     pub fn library_folders(&self) -> Vec<PathBuf> {
         let names = [RuntimeName::Cudart, RuntimeName::Nvinfer, RuntimeName::Openvino];
         let places = names.iter().flat_map(|&name| self.folders(name));
+        let places = places.filter(|place| place.found_by != names::NOT_ACTIVATED);
         let mut folders: Vec<PathBuf> = Vec::new();
         for folder in places.flat_map(|place| expand(&place.pattern)) {
             if !folders.contains(&folder) {
@@ -193,20 +210,21 @@ impl Places {
         };
         patterns.iter().map(|pattern| self.at(pattern)).collect()
     }
+}
 
-    fn python_folders(&self, name: RuntimeName) -> Vec<PathBuf> {
-        let inside: &[&str] = match name {
-            RuntimeName::Onnxruntime => &["onnxruntime/capi"],
-            RuntimeName::Openvino => &["openvino/libs"],
-            RuntimeName::Nvinfer | RuntimeName::Nvonnxparser | RuntimeName::NvinferPlugin => &["tensorrt_libs"],
-            RuntimeName::NvinferLean => &["tensorrt_lean_libs", "tensorrt_libs"],
-            RuntimeName::Cudart | RuntimeName::Cudnn => &["nvidia/*/lib"],
-            RuntimeName::Ffmpeg => &["imageio_ffmpeg/binaries"],
-            RuntimeName::Cuda | RuntimeName::Nvml | RuntimeName::Trtexec | RuntimeName::Gstreamer => &[],
-        };
-        let sites = if inside.is_empty() { Vec::new() } else { self.site_patterns() };
-        sites.iter().flat_map(|site| inside.iter().map(move |folder| site.join(folder))).collect()
-    }
+/// Folders of a runtime in Python's packages.
+fn python_folders(name: RuntimeName, sites: impl Fn() -> Vec<PathBuf>) -> Vec<PathBuf> {
+    let inside: &[&str] = match name {
+        RuntimeName::Onnxruntime => &["onnxruntime/capi"],
+        RuntimeName::Openvino => &["openvino/libs"],
+        RuntimeName::Nvinfer | RuntimeName::Nvonnxparser | RuntimeName::NvinferPlugin => &["tensorrt_libs"],
+        RuntimeName::NvinferLean => &["tensorrt_lean_libs", "tensorrt_libs"],
+        RuntimeName::Cudart | RuntimeName::Cudnn => &["nvidia/*/lib"],
+        RuntimeName::Ffmpeg => &["imageio_ffmpeg/binaries"],
+        RuntimeName::Cuda | RuntimeName::Nvml | RuntimeName::Trtexec | RuntimeName::Gstreamer => &[],
+    };
+    let sites = if inside.is_empty() { Vec::new() } else { sites() };
+    sites.iter().flat_map(|site| inside.iter().map(move |folder| site.join(folder))).collect()
 }
 
 const fn is_tensorrt(name: RuntimeName) -> bool {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::places::{Places, expand};
 
 impl Places {
-    /// The folders of Python packages that exist here, the nearest first: the active environment, those in the current
-    /// folder, the Python on `PATH`, the user's own, the system's.
+    /// The folders of Python packages that exist here, the nearest first: the active environment, the Python on `PATH`, the
+    /// user's own, the system's.
     pub fn site_packages(&self) -> Vec<PathBuf> {
         let mut seen = Vec::new();
         let existing = self.site_patterns().into_iter().flat_map(|pattern| expand(&pattern));
@@ -25,7 +25,6 @@ impl Places {
     pub(super) fn site_patterns(&self) -> Vec<PathBuf> {
         let mut prefixes: Vec<PathBuf> = Vec::new();
         prefixes.extend(self.folder_in("VIRTUAL_ENV"));
-        prefixes.extend(self.current.iter().flat_map(|folder| [folder.join(".venv"), folder.join("venv")]));
         prefixes.extend(self.folder_in("CONDA_PREFIX"));
         prefixes.extend(self.python_on_path());
         prefixes.extend(self.folder_in("HOME").map(|home| home.join(".local")));
@@ -37,6 +36,12 @@ impl Places {
         let mut seen = std::collections::BTreeSet::new();
         patterns.retain(|pattern| seen.insert(pattern.clone()));
         patterns
+    }
+
+    /// The same for the virtual environments in the current folder, which nobody activated.
+    pub(super) fn inactive_site_patterns(&self) -> Vec<PathBuf> {
+        let prefixes = self.current.iter().flat_map(|folder| [folder.join(".venv"), folder.join("venv")]);
+        prefixes.flat_map(|prefix| in_prefix(&prefix)).collect()
     }
 
     /// Prefixes of the `python3` that a shell would run: its environment, and what that was made from.
@@ -75,7 +80,7 @@ fn prefix_of(python: &Path) -> Option<PathBuf> {
 
 /// The prefix that a virtual environment was made from, where it may use that one's packages.
 fn base_of(prefix: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(prefix.join("pyvenv.cfg")).ok()?;
+    let text = prony_files::read_text(&prefix.join("pyvenv.cfg"), prony_files::Kind::Sidecar).ok()?;
     let value = |key: &str| {
         text.lines().find_map(|line| {
             let (name, value) = line.split_once('=')?;
@@ -84,5 +89,5 @@ fn base_of(prefix: &Path) -> Option<PathBuf> {
     };
     let shares = value("include-system-site-packages").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let folder = PathBuf::from(value("home")?);
-    folder.parent().filter(|_| shares).map(Path::to_owned)
+    folder.parent().filter(|_| shares && folder.is_absolute()).map(Path::to_owned)
 }

@@ -1,7 +1,6 @@
 //! The search for one runtime in a folder, in Prony's own folder, and where someone pointed.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use prony_types::RuntimeName;
 
@@ -52,6 +51,9 @@ pub(super) fn installed(name: RuntimeName, home: &Path) -> Vec<Result<PathBuf, (
     versions
         .filter(|folder| folder.is_dir())
         .map(|folder| match main_file(&folder) {
+            Some(file) if !is_inside(&file) => {
+                Err((folder, format!("its runtime.json names {file}, which is outside its folder")))
+            }
             Some(file) if folder.join(&file).exists() => Ok(folder.join(file)),
             Some(file) => Err((folder, format!("its runtime.json names {file}, which is not there"))),
             None => match in_tree(name, &folder).into_iter().next() {
@@ -64,7 +66,13 @@ pub(super) fn installed(name: RuntimeName, home: &Path) -> Vec<Result<PathBuf, (
 
 /// The library or program that an installed runtime's record names, relative to its folder.
 fn main_file(folder: &Path) -> Option<String> {
-    let record: serde_json::Value = serde_json::from_slice(&fs::read(folder.join("runtime.json")).ok()?).ok()?;
+    let record = prony_files::read(&folder.join("runtime.json"), prony_files::Kind::Sidecar).ok()?;
+    let record: serde_json::Value = serde_json::from_slice(&record).ok()?;
     let file = ["main", "library"].into_iter().find_map(|key| record.get(key))?.as_str()?;
     Some(file.to_owned())
+}
+
+/// Whether a path stays below the folder that it is relative to.
+fn is_inside(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

@@ -84,5 +84,5 @@ pub(super) fn installable(record: &RunRecord) -> Vec<&'static str> {
 }
 
 fn is_there(runtime: &RuntimeRecord) -> bool {
-    runtime.state != RuntimeState::Missing
+    matches!(runtime.state, RuntimeState::Ready | RuntimeState::Broken)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use prony_types::{BackendName, HeadChoice, Precision};
 
-use super::{PrintArgs, WaitArgs};
+use super::{PrintArgs, TrustArgs, WaitArgs};
 use crate::engine_options::EngineArgs;
 use crate::gate_options::GateLimit;
 use crate::options::{ImageSize, Library};
@@ -81,6 +81,9 @@ pub(crate) struct CompareOutputsArgs {
     /// Use this library, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
     #[arg(long, value_name = "NAME=PATH", help_heading = "Backend")]
     pub(crate) library: Vec<Library>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR", help_heading = "Backend")]
     pub(crate) home: Option<PathBuf>,

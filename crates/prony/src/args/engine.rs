@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use prony_types::Precision;
 
-use super::{PrintArgs, WaitArgs};
+use super::{PrintArgs, TrustArgs, WaitArgs};
 use crate::engine_options::EngineArgs;
 use crate::options::{DeviceIndex, ImageSize, Library, Size};
 
@@ -66,6 +66,9 @@ pub(crate) struct BuildArgs {
     /// Use this library, e.g. nvinfer=/opt/tensorrt/lib/libnvinfer.so.10
     #[arg(long, value_name = "NAME=PATH", help_heading = "Machine")]
     pub(crate) library: Vec<Library>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR", help_heading = "Machine")]

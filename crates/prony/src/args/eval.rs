@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{BenchArgs, PrintArgs, WaitArgs};
+use super::{BenchArgs, LibrariesArgs, PrintArgs, WaitArgs};
 use crate::options::BenchOptions;
 
 #[derive(Debug, Args)]
@@ -30,6 +30,9 @@ gate or wrong output; 4 inconclusive; 130 interrupted.")]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) options: BenchOptions,
+
+    #[command(flatten)]
+    pub(crate) libraries: LibrariesArgs,
 
     /// Score the boxes of this result file instead of running a model
     #[arg(long, value_name = "FILE", help_heading = "Accuracy", conflicts_with = "models")]
@@ -63,6 +66,7 @@ impl EvalArgs {
     pub(crate) fn as_run(&self) -> BenchArgs {
         BenchArgs {
             options: BenchOptions { only_scored: true, ..self.options.clone() },
+            libraries: self.libraries,
             plan: self.plan.clone(),
             resume: None,
             dry_run: false,

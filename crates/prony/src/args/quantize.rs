@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use prony_types::{BackendName, CalibrationMethod, QuantiseFor};
 
-use super::PrintArgs;
+use super::{PrintArgs, TrustArgs};
 use crate::engine_options::{CALIBRATION_FRAMES, CALIBRATION_SEED, REWRITE_METHOD};
 use crate::gate_options::GateLimit;
 use crate::options::{ImageSize, Library, yes_or_no};
@@ -75,6 +75,9 @@ pub(crate) struct QuantizeArgs {
     /// Use this library, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
     #[arg(long, value_name = "NAME=PATH", help_heading = "Backend")]
     pub(crate) library: Vec<Library>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// CPU threads [default: one a physical core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Backend")]
     pub(crate) threads: Option<u32>,

@@ -68,7 +68,7 @@ fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
     let heeded = BenchOptions { data, split, seed, ..BenchOptions::default() };
     // Whatever else was asked for would be passed over without a word.
     ensure!(
-        format!("{:?}", args.options) == format!("{heeded:?}") && args.plan.is_none(),
+        format!("{:?}", args.options) == format!("{heeded:?}") && args.plan.is_none() && !args.libraries.given(),
         "--detections scores a file as it is, with --data, --split, --seed, --no-interval, --per-class and --json; leave the others out"
     );
     let data = args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")?;

@@ -19,8 +19,9 @@ use crate::engine_options::{EngineArgs, Profile};
 use crate::model::Opened;
 use crate::options::{BenchOptions, DeviceIndex, ImageSize};
 use crate::resolve::{Machine, Resolved, resolve};
-use crate::run::{Interrupt, Maker, NotMade, artifacts, engines_to_build, loader_path, writable};
+use crate::run::{Interrupt, Maker, NotMade, artifacts, engines_to_build, writable};
 use crate::runtime::home;
+use crate::trust::{STARTED_AGAIN, check_plugin, search_paths};
 
 /// What the command line says about it.
 pub(super) struct Wish<'a> {
@@ -99,6 +100,7 @@ impl Wish<'_> {
 
     /// The library that a backend opens; `None` for the embedded engine.
     pub(super) fn runtime(&self, name: BackendName) -> anyhow::Result<Option<RuntimeSpec>> {
+        self.engine.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
         match needs(name) {
             Some(_) => found_runtime(name, self.home, &self.libraries),
             None => Ok(None),
@@ -228,20 +230,19 @@ fn impossible(name: BackendName, reason: &str) -> BackendError {
     BackendError::Unsupported { backend: name.name(), what }
 }
 
-/// The loader reads its path when a process starts: where folders must be added to it, this one starts again.
+/// The loader reads its path when a process starts: where it must look elsewhere than it does, this one starts again.
 pub(super) fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt as _;
 
-    const AGAIN: &str = "PRONY_STARTED_AGAIN";
-    match loader_path(folders) {
-        Some((name, path)) if std::env::var_os(AGAIN).is_none() => {
-            let error = std::process::Command::new(std::env::current_exe()?)
-                .args(std::env::args_os().skip(1))
-                .env(name, path)
-                .env(AGAIN, "1")
-                .exec();
-            Err(error).context("cannot start again with the libraries' folders in LD_LIBRARY_PATH")
-        }
-        _ => Ok(()),
+    let now = |name: &str| std::env::var_os(name).unwrap_or_default();
+    let paths = search_paths(folders);
+    if std::env::var_os(STARTED_AGAIN).is_some() || paths.iter().all(|(name, path)| now(name) == *path) {
+        return Ok(());
     }
+    let error = std::process::Command::new(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .envs(paths)
+        .env(STARTED_AGAIN, "1")
+        .exec();
+    Err(error).context("cannot start again with the libraries' folders in LD_LIBRARY_PATH")
 }

@@ -30,6 +30,7 @@ use crate::model::{Opening, is_checkpoint, locate};
 use crate::output::print;
 use crate::run::Interrupt;
 use crate::runtime::home;
+use crate::trust::check_plugin;
 
 /// How long an engine may take to be opened and its layers to be timed. Gigabytes from a slow card take minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -227,6 +228,7 @@ fn open(
     runtime: RuntimeSpec,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Result<EngineRecord, String>>> {
+    args.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
     let plugins = args.plugin.iter().map(std::path::absolute).collect::<io::Result<Vec<_>>>()?;
     let search = runtime.search.clone();
     let job = Job::Inspect(InspectJob {

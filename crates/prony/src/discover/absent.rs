@@ -28,6 +28,9 @@ fn no_gpu(found: &Found) -> String {
         {
             format!("the NVIDIA driver does not work: {reason}; see `prony doctor`")
         }
+        Some(RuntimeRecord { state: RuntimeState::NotOpened, reason: Some(reason), .. }) => {
+            format!("the NVIDIA driver is not opened: {reason}; see `prony doctor`")
+        }
         _ => "no NVIDIA GPU".to_owned(),
     }
 }

@@ -11,7 +11,8 @@ use prony_backend::discovery::Answer;
 use prony_types::{DiscoverJob, Event, EventKind, Job, RuntimeName, WORKER_PROTOCOL};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::run::{WORKER_VERB, loader_path};
+use crate::run::WORKER_VERB;
+use crate::trust::search_paths;
 
 /// How long a library may take to answer. The largest take a second or two from a cold disk.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -112,7 +113,9 @@ impl Drop for Guarded {
 fn start(binary: &Path, folders: &[PathBuf]) -> io::Result<Child> {
     Command::new(binary)
         .arg(WORKER_VERB)
-        .envs(loader_path(folders))
+        .envs(search_paths(folders))
+        // A library that looks around looks in a folder that nobody planted anything in.
+        .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

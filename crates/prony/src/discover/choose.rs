@@ -89,7 +89,8 @@ fn complaint(found: &Found, backend: BackendName, copies: &[&RuntimeRecord]) -> 
     if let Some(copy) = copies.first() {
         let reason = copy.reason.as_deref().unwrap_or("cannot be used");
         let remedy = copy.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-        return format!("{}: {reason}{remedy}", path(copy));
+        let not_opened = if copy.state == RuntimeState::NotOpened { "not opened: " } else { "" };
+        return format!("{}: {not_opened}{reason}{remedy}", path(copy));
     }
     format!("no {} here; {install}", title(name))
 }
@@ -106,6 +107,10 @@ fn gpu_for(found: &Found, backend: BackendName) -> Result<(), String> {
             let reason = reason.as_deref().unwrap_or("cannot be used");
             let remedy = remedy.as_deref().unwrap_or("install the driver");
             format!("{backend}: no NVIDIA GPU: {path}: {reason}; {remedy}")
+        }
+        Some(RuntimeRecord { state: RuntimeState::NotOpened, reason, remedy, .. }) => {
+            let (reason, remedy) = (reason.as_deref().unwrap_or_default(), remedy.as_deref().unwrap_or_default());
+            format!("{backend}: no NVIDIA GPU: {path}: not opened: {reason}; {remedy}")
         }
         Some(RuntimeRecord { state: RuntimeState::Ready, .. }) => {
             format!("{backend}: no NVIDIA GPU: {path} sees none; see whether CUDA_VISIBLE_DEVICES hides it")

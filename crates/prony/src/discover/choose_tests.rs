@@ -11,6 +11,7 @@ fn record(name: RuntimeName, state: RuntimeState) -> RuntimeRecord {
         version: None,
         provides: Vec::new(),
         reason: None,
+        trusted: None,
         looked: Vec::new(),
         remedy: None,
     }

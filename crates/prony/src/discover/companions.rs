@@ -52,6 +52,7 @@ mod tests {
             version: Some(version.into()),
             provides: Vec::new(),
             reason: None,
+            trusted: None,
             looked: Vec::new(),
             remedy: None,
         }

@@ -46,7 +46,7 @@ impl Machine {
 
     /// The one ONNX Runtime that `PRONY_ONNXRUNTIME` points at, after a search with real children.
     fn found(&self, library: &Path) -> RuntimeRecord {
-        let found = search(&binary(), &self.places(library), RuntimeName::ALL);
+        let found = search(&binary(), &self.places(library), RuntimeName::ALL, Policy::OwnOnly);
         let mut copies = found.runtimes.into_iter().filter(|record| record.name == RuntimeName::Onnxruntime);
         let record = copies.next().unwrap();
         assert_eq!(copies.next(), None);
@@ -75,7 +75,7 @@ fn a_machine_with_nothing_has_a_line_for_everything() {
     let machine = Machine::new();
     let mut places = machine.places(Path::new(""));
     places.variables.clear();
-    let found = search(&binary(), &places, RuntimeName::ALL);
+    let found = search(&binary(), &places, RuntimeName::ALL, Policy::OwnOnly);
     let names: Vec<RuntimeName> = found.runtimes.iter().map(|record| record.name).collect();
     assert_eq!(names, RuntimeName::ALL);
     for record in &found.runtimes {
@@ -210,7 +210,7 @@ fn the_gpus_of_a_driver_are_listed() {
     machine.compile("root/usr/lib/libcuda.so.1", &driver(0), &[]);
     let mut places = machine.places(Path::new(""));
     places.variables.clear();
-    let found = search(&binary(), &places, RuntimeName::ALL);
+    let found = search(&binary(), &places, RuntimeName::ALL, Policy::OwnOnly);
     let gpu = GpuRecord {
         name: "Stub GPU".to_owned(),
         compute: Some("8.7".to_owned()),
@@ -252,4 +252,31 @@ fn driver(init: i32) -> String {
             return 0;
         }}"#
     )
+}
+
+#[test]
+fn a_library_that_others_may_write_to_is_listed_and_not_opened() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let machine = Machine::new();
+    let log = machine.path("opened");
+    let source = format!(
+        "#include <stdio.h>\n__attribute__((constructor)) static void begin(void) {{ fclose(fopen(\"{}\", \"a\")); }}",
+        log.display()
+    );
+    let folder = machine.path("shared");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let library = machine.compile("shared/libonnxruntime.so", &source, &[]);
+    let record = machine.found(&library);
+    assert_eq!(record.state, RuntimeState::NotOpened);
+    let expected = format!("{} is writable by everyone (mode 777)", folder.display());
+    assert_eq!(record.reason.as_deref(), Some(&*expected));
+    assert!(record.remedy.unwrap().contains("--trust-library"));
+    let none = search(&binary(), &machine.places(&library), RuntimeName::ALL, Policy::OpenNone);
+    assert!(none.runtimes.iter().all(|record| record.state != RuntimeState::Ready && record.trusted.is_none()));
+    assert!(!log.exists(), "it was opened");
+    let trusted = search(&binary(), &machine.places(&library), &[RuntimeName::Onnxruntime], Policy::TrustAll);
+    assert_eq!(trusted.runtimes[0].trusted.as_deref(), Some(&*expected));
+    assert!(log.exists());
 }

@@ -1,6 +1,5 @@
 //! A child process that does one job, seen from the parent.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -15,6 +14,8 @@ use prony_types::{
     Sample, Telemetry,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::trust::search_paths;
 
 /// How long a worker may take to end after its last word.
 const LAST_RITES: Duration = Duration::from_secs(5);
@@ -59,7 +60,7 @@ impl Worker {
         let log = File::options().create(true).append(true).open(log)?;
         let mut child = Command::new(std::env::current_exe()?)
             .arg(WORKER_VERB)
-            .envs(loader_path(search(&job)))
+            .envs(search_paths(search(&job)))
             .envs(without_tf32(&job))
             .envs(lazily(&job))
             .stdin(Stdio::piped())
@@ -181,18 +182,6 @@ fn without_tf32(job: &Job) -> Option<(&'static str, &'static str)> {
 /// With little memory, kernels are loaded when they are needed.
 fn lazily(job: &Job) -> Option<(&'static str, &'static str)> {
     matches!(job, Job::Prepare(job) if job.engine.low_memory).then_some(("CUDA_MODULE_LOADING", "LAZY"))
-}
-
-/// The loader's path with these folders behind what is in it: what the user set comes first.
-pub(crate) fn loader_path(folders: &[PathBuf]) -> Option<(&'static str, OsString)> {
-    const NAME: &str = "LD_LIBRARY_PATH";
-    if folders.is_empty() {
-        return None;
-    }
-    let set = std::env::var_os(NAME).filter(|value| !value.is_empty());
-    let set: Vec<PathBuf> = set.iter().flat_map(std::env::split_paths).collect();
-    let all = set.into_iter().chain(folders.iter().cloned());
-    std::env::join_paths(all).ok().map(|path| (NAME, path))
 }
 
 /// If memory runs out, the kernel ends what can be done again: first what helps a cell, then a cell, and this process last,

@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Stopped;
+use super::pip::isolate;
 use crate::run::Interrupt;
 
 /// What pip has said so far.
@@ -41,14 +42,16 @@ pub(crate) struct PipChild {
 }
 
 impl PipChild {
-    /// Starts pip with its temporary files in `scratch`, so that they vanish with it.
+    /// Starts pip in `scratch`, with its temporary files there, so that they vanish with it.
     pub(crate) fn spawn(words: &[OsString], scratch: &Path) -> anyhow::Result<PipChild> {
         let (output, input) = io::pipe()?;
-        let child = Command::new(std::env::current_exe()?)
+        let mut command = Command::new(std::env::current_exe()?);
+        isolate(&mut command);
+        let child = command
             .arg(prony_bench::CHILD_VERB)
             .args(words)
+            .current_dir(scratch)
             .env("TMPDIR", scratch)
-            .env("PYTHONUNBUFFERED", "1")
             .stdin(Stdio::null())
             .stdout(input.try_clone()?)
             .stderr(input)

@@ -1,7 +1,7 @@
 //! What is installed: a folder a version, each with a `runtime.json` that says what belongs in it.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -83,10 +83,12 @@ impl Installed {
 
     /// Compares every byte, by hash.
     pub(crate) fn examine(&self) -> State {
-        self.check(|path, file| match File::open(path).and_then(|mut file| wheel::hash(&mut file)) {
-            Ok((sha256, bytes)) if sha256 == file.sha256 && bytes == file.bytes => None,
-            Ok(_) => Some("was changed since it was installed".to_owned()),
-            Err(error) => Some(format!("cannot be read: {error}")),
+        self.check(|path, file| {
+            match prony_files::open(path, prony_files::Kind::Library).and_then(|mut file| wheel::hash(&mut file)) {
+                Ok((sha256, bytes)) if sha256 == file.sha256 && bytes == file.bytes => None,
+                Ok(_) => Some("was changed since it was installed".to_owned()),
+                Err(error) => Some(format!("cannot be read: {error}")),
+            }
         })
     }
 
@@ -104,7 +106,8 @@ impl Installed {
 }
 
 fn read_record(folder: &Path, name: RuntimeName, version: &Version) -> Result<RuntimeRecord, String> {
-    let text = fs::read(folder.join(RECORD_FILE)).map_err(|error| format!("{RECORD_FILE} cannot be read: {error}"))?;
+    let text = prony_files::read(&folder.join(RECORD_FILE), prony_files::Kind::Sidecar);
+    let text = text.map_err(|error| format!("{RECORD_FILE} cannot be read: {error}"))?;
     let record: RuntimeRecord =
         serde_json::from_slice(&text).map_err(|error| format!("{RECORD_FILE} is malformed: {error}"))?;
     if record.schema != SCHEMA {
@@ -112,6 +115,12 @@ fn read_record(folder: &Path, name: RuntimeName, version: &Version) -> Result<Ru
     }
     if record.name != name.as_str() || record.version != *version {
         return Err(format!("{RECORD_FILE} is that of {} {}", record.name, record.version));
+    }
+    // What is hashed, printed and opened by this record lies in its own folder, whoever wrote it.
+    let files = record.files.iter().map(|file| &file.path);
+    let outside = |path: &&String| !Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    if let Some(path) = files.chain([&record.main]).find(outside) {
+        return Err(format!("{RECORD_FILE} names {path}, which is outside its folder"));
     }
     Ok(record)
 }

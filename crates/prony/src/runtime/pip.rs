@@ -4,6 +4,10 @@
 //! are the same for every Python, but not every release has a wheel for every Python: the newest may be there for some
 //! only. So pip is first asked what there is for each, by a requirement that nothing can meet: it answers with the
 //! versions that it knows, and downloads nothing.
+//!
+//! pip is run as a module of an isolated Python (`-I`) in a folder of ours: neither the current folder nor `PYTHONPATH` and its
+//! kin decide what is imported. `PIP_*` variables and pip's configuration apply, because they name the user's index and proxy;
+//! `PIP_PYTHON` alone does not, for it would leave the isolation.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,6 +17,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use indicatif::ProgressBar;
+use prony_files::{find_program, owner_problem};
 
 use super::child::{PipChild, Progress};
 use super::platform::Platform;
@@ -28,6 +33,9 @@ const OLDEST_PIP: (u32, u32) = (20, 3);
 const RAW_PROGRESS: (u32, u32) = (24, 1);
 /// Lines of pip's own words that are shown when it fails.
 const LAST_WORDS: usize = 6;
+/// Runs pip from the user's own packages, which an isolated Python passes over: where there is no other pip.
+const USER_PIP: &str = "import runpy, site, sys; sys.path.append(site.getusersitepackages()); \
+                        runpy.run_module('pip', run_name='__main__', alter_sys=True)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Python(u32, u32);
@@ -59,14 +67,11 @@ pub(crate) struct Errand<'a> {
 }
 
 impl Pip {
-    /// The active environment's pip, else the system's.
+    /// The active environment's pip, else that of the Python on `PATH`.
     pub(crate) fn find() -> anyhow::Result<Pip> {
-        let module = |python: OsString| vec![python, "-m".into(), "pip".into()];
-        let active = env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python").into_os_string());
-        let mut candidates: Vec<Vec<OsString>> = active.map(module).into_iter().collect();
-        candidates.extend([module("python3".into()), vec!["pip3".into()], vec!["pip".into()]]);
+        let (pythons, passed_over) = pythons();
         let mut too_old = None;
-        for words in candidates {
+        for words in pythons.iter().flat_map(|python| commands(python)) {
             match Pip::ask(words) {
                 Some(pip) if pip.version >= OLDEST_PIP => return Ok(pip),
                 Some(pip) => too_old = too_old.or(Some(pip.version)),
@@ -81,12 +86,14 @@ impl Pip {
                  run `python3 -m pip install --upgrade pip`, {otherwise}"
             );
         }
-        bail!("no pip found (tried python3 -m pip, pip3 and pip); install python3-pip, {otherwise}")
+        bail!("no pip found (tried python3 -I -m pip{passed_over}); install python3-pip, {otherwise}")
     }
 
     fn ask(words: Vec<OsString>) -> Option<Pip> {
         let (program, arguments) = words.split_first()?;
-        let output = Command::new(program).args(arguments).arg("--version").stdin(Stdio::null()).output().ok()?;
+        let mut command = Command::new(program);
+        isolate(&mut command);
+        let output = command.args(arguments).arg("--version").current_dir("/").stdin(Stdio::null()).output().ok()?;
         let said = String::from_utf8_lossy(&output.stdout);
         let (version, python) = parse_version(&said).filter(|_| output.status.success())?;
         let mut pythons = PYTHONS.to_vec();
@@ -187,6 +194,51 @@ impl Pip {
         words.extend(["--dest".into(), errand.folder.into(), requirement.into()]);
         PipChild::spawn(&words, errand.folder)
     }
+}
+
+/// Pythons that may be run, the nearest first, and a clause for each that may not.
+fn pythons() -> (Vec<PathBuf>, String) {
+    let active = env::var_os("VIRTUAL_ENV").filter(|folder| !folder.is_empty());
+    let active = active.and_then(|folder| std::path::absolute(Path::new(&folder).join("bin/python")).ok());
+    let mut pythons = Vec::new();
+    let mut passed_over = String::new();
+    if let Some(python) = active {
+        match owner_problem(&python) {
+            Ok(None) => pythons.push(python),
+            Ok(Some(problem)) => passed_over += &format!("; {} was passed over: {problem}", python.display()),
+            // It was removed, or has no Python.
+            Err(_) => {}
+        }
+    }
+    match find_program("python3") {
+        Ok(python) => pythons.push(python),
+        Err(error) => passed_over += &format!("; {error}"),
+    }
+    (pythons, passed_over)
+}
+
+/// Ways to run a Python's pip.
+fn commands(python: &Path) -> Vec<Vec<OsString>> {
+    let isolated = |rest: [&str; 2]| {
+        let flags = ["-I", "-u"].into_iter().chain(rest).map(OsString::from);
+        std::iter::once(python.as_os_str().to_owned()).chain(flags).collect()
+    };
+    let mut commands = vec![isolated(["-m", "pip"])];
+    let own = env::var_os("HOME").map(|home| Path::new(&home).join(".local/lib"));
+    if own.is_some_and(|folder| folder.is_absolute() && matches!(owner_problem(&folder), Ok(None))) {
+        commands.push(isolated(["-c", USER_PIP]));
+    }
+    commands
+}
+
+/// Takes away what would let another than the Python that was chosen decide what is imported. `-I` has Python itself ignore its
+/// variables, but not a script that stands for it, nor a module that reads them.
+pub(super) fn isolate(command: &mut Command) {
+    let of_python = |name: &OsString| name.as_encoded_bytes().starts_with(b"PYTHON") || name == "PIP_PYTHON";
+    for name in env::vars_os().map(|(name, _)| name).filter(of_python) {
+        command.env_remove(name);
+    }
+    command.envs(prony_files::safe_path().map(|path| ("PATH", path)));
 }
 
 /// The Python whose wheel to take.

@@ -96,7 +96,7 @@ fn check_provider(library: &Path, provider: &str) -> Result<(), String> {
             let wanted = wanted.replace("${ORIGIN}", "$ORIGIN");
             Path::new(&wanted.replace("$ORIGIN", &folder.to_string_lossy())).join(name)
         });
-        let path = wanted.find(|path| path.exists());
+        let path = wanted.find(|path| path.is_absolute() && path.exists());
         match Library::open(path.as_deref().unwrap_or(Path::new(name))) {
             Ok(_) => {}
             // All of them are told at once: to install one and then hear of the next costs a day.

@@ -131,6 +131,7 @@ impl<'a> Gate<'a> {
         for library in &self.args.library {
             eval.arg("--library").arg(format!("{}={}", library.name, library.path.display()));
         }
+        eval.args(crate::trust::policy().flag());
         let output = eval.stderr(Stdio::piped()).output().context("cannot start `prony eval`")?;
         work.end_if_asked();
         let said = || String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
