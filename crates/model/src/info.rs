@@ -6,14 +6,15 @@ use prony_types::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorInfo};
 use prost::Message as _;
 use prost::bytes::Bytes;
 
+use crate::external;
 use crate::literal::{self, Literal};
 use crate::names;
 use crate::onnx::{GraphProto, ModelProto, StringEntry, ValueInfo, dimension, dtype};
 use crate::parameters;
 use crate::quantisation::quantised;
 
-/// Reads the facts of a file, or says why it is no ONNX model.
-pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
+/// Reads the facts of a file and the locations of its external data, or says why it is no ONNX model.
+pub(crate) fn read(bytes: &Bytes) -> Result<(ModelInfo, BTreeSet<String>), String> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
@@ -30,7 +31,7 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
     let mut operators = BTreeSet::new();
     collect_operators(graph, &mut operators, 0);
     let (parameters, weights) = parameters::count(graph);
-    Ok(ModelInfo {
+    let info = ModelInfo {
         format: ModelFormat::Onnx,
         inputs,
         outputs: graph.output.iter().map(tensor).collect(),
@@ -40,7 +41,9 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
         quantised: quantised(graph),
         weights,
         parameters,
-    })
+        files: Vec::new(),
+    };
+    Ok((info, external::locations(graph)))
 }
 
 /// What a caller must feed; older files list weights among the inputs too.

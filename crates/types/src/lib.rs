@@ -51,5 +51,7 @@ pub use record::{
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
 pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
 pub use sample::{Sample, Stage, Telemetry};
-pub use tensor::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};
+pub use tensor::{
+    DType, Dim, Metadata, ModelFormat, ModelInfo, ModelPart, TensorData, TensorInfo, TensorSpec, TensorView,
+};
 pub use verdict::{Difference, Verdict};
