@@ -125,7 +125,11 @@ pub fn map_file(path: &Path) -> io::Result<Bytes> {
 
 /// SHA-256 of a file in hex, without holding more than a little of it.
 pub fn sha256_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    sha256_of(File::open(path)?)
+}
+
+/// SHA-256 of what is left of an open file.
+pub(crate) fn sha256_of(mut file: File) -> io::Result<String> {
     let mut buffer = vec![0; HASH_BUFFER];
     let mut digest = Sha256::new();
     loop {

@@ -8,20 +8,21 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::ModelPart;
 
-use crate::engine::sha256_file;
+use crate::engine::sha256_of;
 use crate::file::sha256_hex;
 use crate::onnx::{GraphProto, TensorProto};
 
 /// How deep graphs in attributes are followed.
 const DEPTH: u32 = 16;
 
-/// The locations of a graph's external data, each once and sorted.
-pub(crate) fn locations(graph: &GraphProto) -> BTreeSet<String> {
+/// The files of a graph's external data by their locations, each once and sorted.
+pub(crate) fn parts(graph: &GraphProto) -> Vec<ModelPart> {
     let mut found = BTreeSet::new();
     collect(graph, &mut found, 0);
-    found
+    found.into_iter().map(|file| ModelPart { file, ..ModelPart::default() }).collect()
 }
 
 fn collect(graph: &GraphProto, into: &mut BTreeSet<String>, depth: u32) {
@@ -56,21 +57,19 @@ pub(crate) fn identity(
     path: Option<&Path>,
     graph_sha256: String,
     graph_bytes: u64,
-    locations: &BTreeSet<String>,
+    external: Vec<ModelPart>,
 ) -> (String, Vec<ModelPart>) {
     let name = path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut list = format!("{graph_sha256}  -\n");
     let graph = ModelPart { file: name, sha256: Some(graph_sha256), bytes: Some(graph_bytes), problem: None };
     let mut parts = vec![graph];
-    for location in locations {
-        let part = match hashed(path, location) {
-            Ok((sha256, bytes)) => {
-                ModelPart { file: location.clone(), sha256: Some(sha256), bytes: Some(bytes), problem: None }
-            }
-            Err(problem) => ModelPart { file: location.clone(), sha256: None, bytes: None, problem: Some(problem) },
-        };
-        // A file that is missing is no reason to describe the rest; whoever loads the model says what is missing.
-        let _ = writeln!(list, "{}  {}", part.sha256.as_deref().unwrap_or("unreadable"), location.escape_debug());
+    for mut part in external {
+        match hashed(path, &part.file) {
+            Ok((sha256, bytes)) => (part.sha256, part.bytes) = (Some(sha256), Some(bytes)),
+            // A file that is missing is no reason not to describe the rest; see `ModelFile::ensure_whole`.
+            Err(problem) => part.problem = Some(problem),
+        }
+        let _ = writeln!(list, "{}  {}", part.sha256.as_deref().unwrap_or("unreadable"), part.file);
         parts.push(part);
     }
     (sha256_hex(list.as_bytes()), parts)
@@ -79,12 +78,12 @@ pub(crate) fn identity(
 fn hashed(model: Option<&Path>, location: &str) -> Result<(String, u64), String> {
     let model = model.ok_or("the model is in memory and has no folder")?;
     let path = beside_model(model, location)?;
-    let unreadable = |e: std::io::Error| e.to_string();
-    let metadata = std::fs::metadata(&path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    Ok((sha256_file(&path).map_err(unreadable)?, metadata.len()))
+    let hash = || {
+        let file = prony_files::open(&path, Kind::Weights)?;
+        let bytes = file.metadata()?.len();
+        Ok((sha256_of(file)?, bytes))
+    };
+    hash().map_err(|e: std::io::Error| e.to_string())
 }
 
 #[cfg(test)]

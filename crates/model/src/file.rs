@@ -147,11 +147,10 @@ impl ModelFile {
         if let Some(kind) = foreign_kind(&bytes, path.as_deref()) {
             return Err(ModelError::Unsupported { name: name.to_owned(), kind });
         }
-        let (mut info, external) =
-            info::read(&bytes).map_err(|reason| ModelError::NotOnnx { name: name.to_owned(), reason })?;
+        let mut info = info::read(&bytes).map_err(|reason| ModelError::NotOnnx { name: name.to_owned(), reason })?;
         let mut sha256 = sha256_hex(&bytes);
-        if !external.is_empty() {
-            (sha256, info.files) = external::identity(path.as_deref(), sha256, bytes.len() as u64, &external);
+        if !info.files.is_empty() {
+            (sha256, info.files) = external::identity(path.as_deref(), sha256, bytes.len() as u64, info.files);
         }
         Ok(ModelFile { bytes, sha256, info, path, engine: None })
     }

@@ -13,8 +13,8 @@ use crate::onnx::{GraphProto, ModelProto, StringEntry, ValueInfo, dimension, dty
 use crate::parameters;
 use crate::quantisation::quantised;
 
-/// Reads the facts of a file and the locations of its external data, or says why it is no ONNX model.
-pub(crate) fn read(bytes: &Bytes) -> Result<(ModelInfo, BTreeSet<String>), String> {
+/// Reads the facts of a file, or says why it is no ONNX model. Files of external data are named and not looked at.
+pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
@@ -31,7 +31,7 @@ pub(crate) fn read(bytes: &Bytes) -> Result<(ModelInfo, BTreeSet<String>), Strin
     let mut operators = BTreeSet::new();
     collect_operators(graph, &mut operators, 0);
     let (parameters, weights) = parameters::count(graph);
-    let info = ModelInfo {
+    Ok(ModelInfo {
         format: ModelFormat::Onnx,
         inputs,
         outputs: graph.output.iter().map(tensor).collect(),
@@ -41,9 +41,8 @@ pub(crate) fn read(bytes: &Bytes) -> Result<(ModelInfo, BTreeSet<String>), Strin
         quantised: quantised(graph),
         weights,
         parameters,
-        files: Vec::new(),
-    };
-    Ok((info, external::locations(graph)))
+        files: external::parts(graph),
+    })
 }
 
 /// What a caller must feed; older files list weights among the inputs too.

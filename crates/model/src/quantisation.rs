@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(quantised(&pair(dtype::FLOAT4E2M1)), Some(Precision::Nvfp4));
         // As the file is read, not only as the graph is made.
         let bytes = ModelProto::new(pair(dtype::FLOAT8E4M3FN), &[]).encode_to_vec();
-        assert_eq!(crate::info::read(&bytes.into()).unwrap().0.quantised, Some(Precision::Fp8));
+        assert_eq!(crate::info::read(&bytes.into()).unwrap().quantised, Some(Precision::Fp8));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob,
 pub use plan::{
     ArenaGrowth, BackendName, BudgetSpec, CellSpec, ENGINE_ENDINGS, GateName, GateSpec, HeadChoice, InputSpec, Making,
     ModelSource, ModelSpec, OriginSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName,
-    RuntimeSpec, SampleFloor, SceneKind, SourceSpec, UnknownName, is_engine_name,
+    RuntimeSpec, SampleFloor, SceneKind, SourceSpec, UnknownName, is_engine_name, slug_of,
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
