@@ -262,7 +262,7 @@ impl Run {
     fn start_worker(&mut self, index: usize) -> anyhow::Result<()> {
         let cell = &mut self.cells[index];
         let folder = self.files.cell_dir(&cell.fold.record.slug)?;
-        let log = folder.join("worker.log");
+        let log = self.files.cell_log(&cell.fold.record.slug)?;
         let job = Job::Measure(MeasureJob {
             protocol: WORKER_PROTOCOL,
             cell: cell.spec.clone(),
@@ -274,7 +274,7 @@ impl Run {
             ring_fd: -1,
             fault: None,
         });
-        let worker = Worker::spawn(index, job, &log, self.sender.clone())?;
+        let worker = Worker::spawn(index, job, log, self.sender.clone())?;
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
         cell.doing = Doing::Loading;

@@ -73,8 +73,7 @@ impl Run {
         let cache = std::path::absolute(cache)?;
         let job = job_for(step, &self.cells[index].spec, &self.record.plan.reference, cache)?;
         let cell = &mut self.cells[index];
-        let folder = self.files.cell_dir(&cell.fold.record.slug)?;
-        let worker = Worker::spawn(index, job, &folder.join("worker.log"), self.sender.clone())?;
+        let worker = Worker::spawn(index, job, self.files.cell_log(&cell.fold.record.slug)?, self.sender.clone())?;
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
         cell.doing = doing;
