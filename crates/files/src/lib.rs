@@ -10,5 +10,6 @@ mod read;
 
 pub use folder::{Draft, Folder, Foreign};
 pub use kind::Kind;
+pub use name::unguessable;
 pub use output::{Output, write};
 pub use read::{open, read, read_into, read_piped, read_text};

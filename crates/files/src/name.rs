@@ -18,15 +18,20 @@ pub(crate) fn checked(name: &Path) -> io::Result<&OsStr> {
     }
 }
 
+/// A part of a file name that another process cannot foresee.
+#[must_use]
+pub fn unguessable() -> String {
+    // The standard library seeds its hash keys from the kernel's random numbers.
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
 /// A hidden name beside `name` that another process cannot foresee.
 pub(crate) fn draft(name: &OsStr) -> OsString {
-    // The standard library seeds its hash keys from the kernel's random numbers.
-    let random = RandomState::new().hash_one(std::process::id());
     let mut draft = OsString::from(".");
     // A name may have 255 bytes; the draft of a long one is shortened instead of refused.
     let stem: String = name.to_string_lossy().chars().take(50).collect();
     draft.push(stem);
-    draft.push(format!(".{random:016x}.tmp"));
+    draft.push(format!(".{}.tmp", unguessable()));
     draft
 }
 

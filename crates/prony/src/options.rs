@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use prony_files::Kind;
 use prony_types::{ArenaGrowth, HeadChoice, Precision, RuntimeName};
 use serde::{Deserialize, Deserializer};
 
@@ -234,7 +235,9 @@ pub(crate) struct BenchOptions {
 impl BenchOptions {
     /// Reads a plan file. Paths in it are relative to the file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<BenchOptions> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read plan {}", path.display()))?;
+        let unreadable = || format!("cannot read plan {}", path.display());
+        let bytes = prony_files::read_piped(path, Kind::Plan).with_context(unreadable)?;
+        let text = String::from_utf8(bytes).context("is not UTF-8 text").with_context(unreadable)?;
         let mut options: BenchOptions = match toml::from_str(&text) {
             Ok(options) => options,
             Err(error) => {
