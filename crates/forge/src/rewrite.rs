@@ -161,10 +161,8 @@ fn kept(
     waiting: &mut dyn FnMut(),
     make: impl FnOnce() -> Result<Graph, ForgeError>,
 ) -> Result<Kept<GraphSidecar>, ForgeError> {
-    let text = serde_json::to_value(recipe).map(|value| value.to_string()).unwrap_or_default();
-    let key = &sha256_hex(text.as_bytes())[..32];
     cache.keep(
-        key,
+        &recipe.key(),
         remake,
         waiting,
         || None,

@@ -5,6 +5,7 @@
 //! `--getPlanVersionOnly`. What else is in it is TensorRT's own business.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 

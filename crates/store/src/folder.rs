@@ -427,10 +427,16 @@ mod tests {
     #[test]
     fn a_record_that_is_nested_too_deeply_is_refused() {
         let out = tempfile::tempdir().unwrap();
-        let deep = format!("{{\"schema\": \"{SCHEMA}\", \"run\": {}", "[".repeat(1 << 20));
-        fs::write(out.path().join(RECORD), deep).unwrap();
-        let error = read_record_at(out.path()).unwrap_err().to_string();
-        assert!(error.contains("recursion limit"), "{error}");
+        let depth = 1 << 20;
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            let deep = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            for field in ["run", "plan", "cells"] {
+                let text = format!("{{\"schema\": \"{SCHEMA}\", \"{field}\": {deep}}}");
+                fs::write(out.path().join(RECORD), text).unwrap();
+                let error = read_record_at(out.path()).unwrap_err().to_string();
+                assert!(error.contains("not a record of a run"), "{error}");
+            }
+        }
     }
 
     #[test]

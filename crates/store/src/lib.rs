@@ -15,11 +15,13 @@ mod lines;
 mod picture;
 mod redaction;
 mod samples;
+mod secrets;
 
 pub use atomic::write_atomic;
 pub use error::StoreError;
 pub use folder::{RunFolder, cell_file, read_record_at};
 pub use lines::{LineLog, read_lines, read_telemetry};
 pub use picture::picture_of;
-pub use redaction::redact;
+pub use redaction::{paths_of, redact};
 pub use samples::{SampleLog, read_samples};
+pub use secrets::Secrets;

@@ -1,8 +1,12 @@
 //! Everything a run writes. A log that cannot be written (a full disk, say) is reported once and then left alone: the
 //! measurement goes on, and the result is still printed.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anyhow::{Context as _, bail};
 use prony_files::{Folder, Kind};
@@ -13,6 +17,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::redactor::Redactor;
 
+/// What a cell's workers print, by name.
+const WORKER_LOG: &str = "worker.log";
+
 /// The run folder and its open logs.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -21,6 +28,8 @@ pub(crate) struct Files {
     events: Log<LineLog>,
     metrics: Log<LineLog>,
     redactor: Option<Redactor>,
+    /// What workers of a redacted run print, by slug. These files have no name: if this process dies, nobody reads them.
+    unseen: Mutex<BTreeMap<String, File>>,
     /// Held while this process writes here.
     _claim: File,
 }
@@ -76,7 +85,7 @@ impl Files {
     pub(crate) fn new(folder: RunFolder, redactor: Option<Redactor>) -> anyhow::Result<Files> {
         match Logs::open(&folder) {
             Ok(Logs { samples, events, metrics, claim }) => {
-                Ok(Files { samples, events, metrics, folder, redactor, _claim: claim })
+                Ok(Files { samples, events, metrics, folder, redactor, unseen: Mutex::default(), _claim: claim })
             }
             Err(error) => {
                 let _ = folder.discard();
@@ -93,14 +102,41 @@ impl Files {
     /// A cell has ended and writes its log no more.
     pub(super) fn close_cell(&self, slug: &str) {
         let Some(redactor) = &self.redactor else { return };
-        if let Err(error) = self.folder.cell(slug).map_err(Into::into).and_then(|cell| redactor.logs(&cell)) {
+        if let Err(error) = self.show_log(slug, redactor) {
             tracing::error!("{error:#}");
         }
     }
 
+    /// What a cell's workers printed, without what must not be seen.
+    fn show_log(&self, slug: &str, redactor: &Redactor) -> anyhow::Result<()> {
+        let unseen = self.unseen.lock().ok().and_then(|mut unseen| unseen.remove(slug));
+        if let Some(mut file) = unseen {
+            let mut text = Vec::new();
+            file.rewind()?;
+            file.take(Kind::Log.cap_bytes()).read_to_end(&mut text)?;
+            self.folder.write_cell(slug, WORKER_LOG, &text_of(redactor, &text))?;
+        }
+        redactor.logs(&self.folder.cell(slug)?)
+    }
+
     /// Where a cell's workers print to.
     pub(super) fn cell_log(&self, slug: &str) -> Result<File, StoreError> {
-        self.folder.cell_log(slug, "worker.log")
+        if self.redactor.is_none() {
+            return self.folder.cell_log(slug, WORKER_LOG);
+        }
+        let cell = self.folder.cell(slug)?;
+        let io = |cause| StoreError::Io { action: "make a log in", path: cell.path().to_owned(), cause };
+        let mut unseen = self.unseen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let file = match unseen.entry(slug.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(tempfile::tempfile_in(cell.path()).map_err(io)?),
+        };
+        file.try_clone().map_err(io)
+    }
+
+    /// Where this process writes what it does.
+    pub(crate) fn run_log(&self) -> Result<File, StoreError> {
+        self.folder.log("run.log")
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -207,6 +243,10 @@ impl Files {
         }
         Ok(())
     }
+}
+
+fn text_of(redactor: &Redactor, log: &[u8]) -> Vec<u8> {
+    redactor.text(&String::from_utf8_lossy(log)).into_bytes()
 }
 
 /// Marks a run folder as being written to, unless somebody else does already.
