@@ -102,7 +102,7 @@ impl Cache {
         changed: impl FnOnce() -> Option<String>,
         make: impl FnOnce() -> Result<(Vec<u8>, S), ForgeError>,
     ) -> Result<Kept<S>, ForgeError> {
-        self.claim().map_err(ForgeError::cache("use the cache folder", &self.folder))?;
+        self.claim()?;
         let lock = self.file(key, LOCK);
         let _lock = Lock::wait(&lock, waiting).map_err(ForgeError::cache("lock", &lock))?;
         let path = self.file(key, S::ENDING);
@@ -125,10 +125,13 @@ impl Cache {
     }
 
     /// Makes the folder where there is none. One that others own or may write to is refused: what lies in it is executed.
-    fn claim(&self) -> io::Result<()> {
-        match Folder::make(&self.folder)?.foreign()? {
-            Some(foreign) => Err(io::Error::other(format!("it {foreign}; choose another home with --home"))),
-            None => Ok(()),
+    fn claim(&self) -> Result<(), ForgeError> {
+        let folder = Folder::make(&self.folder).map_err(ForgeError::cache("make the cache folder", &self.folder))?;
+        let refused = ForgeError::cache("use the cache folder", &self.folder);
+        match folder.foreign() {
+            Ok(None) => Ok(()),
+            Ok(Some(foreign)) => Err(refused(io::Error::other(format!("it {foreign}; choose another with --home")))),
+            Err(error) => Err(refused(error)),
         }
     }
 
