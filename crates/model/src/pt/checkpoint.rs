@@ -84,10 +84,6 @@ impl Checkpoint {
     /// Reads a file. Its weights are mapped, not read.
     pub fn open(path: &Path) -> Result<Checkpoint, ModelError> {
         let unreadable = |reason| ModelError::Unreadable { path: path.to_owned(), reason };
-        // Asked before opening: a pipe would block there.
-        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(unreadable(std::io::Error::other("it is not a regular file")));
-        }
         let bytes = map_file(path).map_err(unreadable)?;
         let name = || path.display().to_string();
         Checkpoint::read(bytes).map_err(|reason| ModelError::NotCheckpoint { name: name(), reason })

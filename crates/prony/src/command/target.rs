@@ -37,7 +37,8 @@ impl Target {
         ensure!(file.extension().is_some_and(|ending| ending == "onnx"), "{shown}: the output must end in .onnx");
         let beside = PathBuf::from(format!("{shown}.json"));
         for path in [&file, &beside] {
-            let there = path.symlink_metadata().is_ok();
+            // A device or a pipe is written through and replaced by nothing.
+            let there = path.metadata().map_or(path.is_symlink(), |metadata| metadata.is_file());
             ensure!(
                 replace || !there,
                 "{} is there already; give --force to replace it, or another file with -o",

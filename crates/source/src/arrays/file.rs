@@ -47,10 +47,7 @@ impl ArrayFile {
     /// Looks at a file; its ending decides what it is.
     pub fn open(path: &Path) -> Result<ArrayFile, TensorError> {
         let mut file = ArrayFile { path: path.to_owned(), names: None };
-        let kind = std::fs::metadata(path).map_err(|e| file.error(format!("cannot read it: {e}")))?;
-        if !kind.is_file() {
-            return Err(file.error("it is not a regular file".into()));
-        }
+        drop(file.file()?);
         if path.extension().is_some_and(|ending| ending == "npz") {
             let archive = file.archive()?;
             let names =
