@@ -339,7 +339,10 @@ fn a_home_that_takes_nothing_lost_the_reference() {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", &script]);
     for (name, value) in inner.get_envs() {
-        value.map_or_else(|| drop(command.env_remove(name)), |value| drop(command.env(name, value)));
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
     }
     let output = command.output().unwrap();
     if output.status.code() == Some(77) || stderr(&output).contains("unshare failed") {

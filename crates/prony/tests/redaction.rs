@@ -8,7 +8,6 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use prony_types::SceneKind;
-use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use support::{Place, expect_code, prony, stderr};
 
