@@ -73,6 +73,7 @@ pub(crate) mod tests {
             quantised: None,
             weights,
             parameters: 0,
+            files: Vec::new(),
         }
     }
 

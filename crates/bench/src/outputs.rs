@@ -1,9 +1,9 @@
 //! What the outputs look like, checked after the measurement: finite, repeatable, with boxes where there must be
 //! some; and a few pictures for people.
 
-use std::fs;
 use std::path::Path;
 
+use prony_files::Folder;
 use prony_types::{Agreement, Detection, EventKind, OutputCheck, Sensitivity, Thumbnail};
 use prony_vision::{Head, draw};
 
@@ -126,7 +126,8 @@ fn picture(cell: &Cell, frame: usize, boxes: &[Detection], names: &[String], fol
     let drawn = draw::detections(&images[frame], boxes, names, THUMBNAIL_SIDE);
     let picture = prony_source::jpeg::encode_jpeg(&drawn).ok()?;
     let file = format!("frame-{frame:03}.jpg");
-    fs::write(folder.join(&file), picture)
+    Folder::open(folder)
+        .and_then(|folder| folder.replace(&file, &picture))
         .map_err(|error| tracing::warn!("cannot write {}: {error}", folder.join(&file).display()))
         .ok()?;
     let count = boxes.len();

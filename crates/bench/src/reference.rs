@@ -6,10 +6,9 @@
 //! The file is a line with its kind and the hash of the rest; a line of JSON; and, frame after frame, the values of all
 //! outputs and the candidates as little-endian floats.
 
-use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
+use prony_files::{Folder, Kind};
 use prony_types::{Detection, Sensitivity};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -167,23 +166,15 @@ impl Reference {
             rest.extend(values.flat_map(|x| x.to_le_bytes()));
             rest.extend(candidates.iter().flatten().flat_map(to_floats).flat_map(f32::to_le_bytes));
         }
-        let draft = path.with_extension(format!("part-{}", std::process::id()));
-        let written = (|| {
-            let mut file = fs::File::create(&draft)?;
-            writeln!(file, "{}", first_line(&rest))?;
-            file.write_all(&rest)?;
-            file.sync_all()?;
-            fs::rename(&draft, path)
-        })();
-        written.map_err(|error: std::io::Error| {
-            let _ = fs::remove_file(&draft);
-            format!("cannot write {}: {error}", path.display())
-        })
+        let whole = [first_line(&rest).as_bytes(), b"\n", &rest].concat();
+        let written = Folder::open(path.parent().unwrap_or(Path::new("")))
+            .and_then(|folder| folder.replace(path.file_name().unwrap_or_default(), &whole));
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 
     /// Reads the file and checks that it is whole.
     pub(crate) fn read(path: &Path) -> Result<Reference, String> {
-        let bytes = fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        let bytes = prony_files::read(path, Kind::Array).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         let damaged = || format!("{} is damaged", path.display());
         let (first, rest) = split_line(&bytes).ok_or_else(damaged)?;
         // The boxes are in the header, so it is as much a part of the reference as the values.
@@ -210,6 +201,8 @@ pub fn reference_by(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn reference() -> Reference {

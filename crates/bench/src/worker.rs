@@ -140,6 +140,7 @@ fn inspect(channel: &mut Channel, job: &InspectJob) -> Result<(), Failure> {
 /// The model, if it is still the one that was planned for.
 pub(crate) fn open_as_planned(spec: &ModelSpec) -> Result<ModelFile, Failure> {
     let model = prony_backend::open_model(&spec.source).map_err(|e| Failure::new(FailureKind::Model, e))?;
+    model.ensure_whole().map_err(|e| Failure::new(FailureKind::Model, e))?;
     if model.sha256 != spec.sha256 {
         let message = format!("{} changed on disk since the run was planned", spec.name);
         return Err(Failure::new(FailureKind::Model, message));

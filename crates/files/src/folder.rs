@@ -187,9 +187,12 @@ impl Folder {
     }
 }
 
-/// Root may do what it likes anyway, so what belongs to root is not foreign.
+/// Root may do what it likes anyway, so what belongs to root is not foreign. Under sudo, neither is what belongs to whoever
+/// called it.
 fn foreign(stat: &rustix::fs::Stat) -> Option<Foreign> {
-    if stat.st_uid != rustix::process::geteuid().as_raw() && stat.st_uid != 0 {
+    let user = rustix::process::geteuid();
+    let called_by = std::env::var("SUDO_UID").ok().filter(|_| user.is_root()).and_then(|uid| uid.parse::<u32>().ok());
+    if stat.st_uid != user.as_raw() && stat.st_uid != 0 && Some(stat.st_uid) != called_by {
         return Some(Foreign::Owner(stat.st_uid));
     }
     (stat.st_mode & 0o002 != 0 && stat.st_mode & 0o1000 == 0).then_some(Foreign::Writable(stat.st_mode & 0o7777))

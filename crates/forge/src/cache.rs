@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use prony_backend::open_model;
+use prony_files::Folder;
 use prony_types::{CellSpec, EngineSpec};
 use sha2::{Digest as _, Sha256};
 
@@ -101,7 +102,7 @@ impl Cache {
         changed: impl FnOnce() -> Option<String>,
         make: impl FnOnce() -> Result<(Vec<u8>, S), ForgeError>,
     ) -> Result<Kept<S>, ForgeError> {
-        fs::create_dir_all(&self.folder).map_err(ForgeError::cache("make the cache folder", &self.folder))?;
+        self.claim()?;
         let lock = self.file(key, LOCK);
         let _lock = Lock::wait(&lock, waiting).map_err(ForgeError::cache("lock", &lock))?;
         let path = self.file(key, S::ENDING);
@@ -123,27 +124,57 @@ impl Cache {
         Ok(Kept { path, sidecar, from_cache: false, rebuilt_because })
     }
 
-    /// What lies under a key. The artifact is read through, and its hash held against the sidecar's.
+    /// Makes the folder where there is none. One that others own or may write to is refused: what lies in it is executed.
+    fn claim(&self) -> Result<(), ForgeError> {
+        let folder = Folder::make(&self.folder).map_err(ForgeError::cache("make the cache folder", &self.folder))?;
+        let refused = ForgeError::cache("use the cache folder", &self.folder);
+        match folder.foreign() {
+            Ok(None) => Ok(()),
+            Ok(Some(foreign)) => Err(refused(io::Error::other(format!("it {foreign}; choose another with --home")))),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// What lies under a key. Nothing of it is believed: the sidecar's recipe must be the one of the key, and the artifact is
+    /// read through and its hash compared with the sidecar's.
     pub(crate) fn look<S: Beside>(&self, key: &str) -> Result<Look<S>, ForgeError> {
         let (path, word) = (self.file(key, S::ENDING), S::WORD);
+        let unreadable = |error| ForgeError::cache("read", &path)(error);
+        let (name, beside) = (format!("{key}{}", S::ENDING), format!("{key}{}", S::SIDECAR));
+        let folder = match Folder::open(&self.folder) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Missing),
+            Err(error) => return Err(unreadable(error)),
+        };
         let sidecar: S = match self.sidecar(key) {
             Some(sidecar) => sidecar,
-            None if path.exists() => return Ok(Look::Damaged(format!("the {word} had no readable sidecar"))),
+            None if folder.exists(&name) => return Ok(Look::Damaged(format!("the {word} had no readable sidecar"))),
             None => return Ok(Look::Missing),
         };
-        let size = match fs::metadata(&path) {
-            Ok(metadata) => metadata.len(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Look::Damaged(format!("the {word}'s file was gone")));
+        if sidecar.key() != key {
+            return Ok(Look::Damaged(format!("the {word}'s sidecar was that of another one")));
+        }
+        for name in [&beside, &name] {
+            match folder.foreign_file(name) {
+                Ok(None) => {}
+                Ok(Some(foreign)) => return Ok(Look::Damaged(format!("the {word}'s file {foreign}"))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Look::Damaged(format!("the {word}'s file was gone")));
+                }
+                Err(error) => return Err(unreadable(error)),
             }
-            Err(error) => return Err(ForgeError::cache("read", &path)(error)),
+        }
+        let file = match folder.open_file(&name, prony_files::Kind::Model) {
+            Ok(file) => file,
+            Err(error) => return Ok(Look::Damaged(format!("the {word}'s file could not be read: {error}"))),
         };
+        let size = file.metadata().map_err(unreadable)?.len();
         let promised = sidecar.size_bytes();
         if size != promised {
             let how = if size < promised { "truncated" } else { "changed" };
             return Ok(Look::Damaged(format!("the {word} was {how}: {size} bytes instead of {promised}")));
         }
-        let hash = hash_file(&path).map_err(ForgeError::cache("read", &path))?;
+        let hash = hash_of(file).map_err(unreadable)?;
         if hash != sidecar.sha256() {
             let promised = sidecar.sha256();
             let promised = promised.get(..12).unwrap_or(promised);
@@ -157,8 +188,9 @@ impl Cache {
     pub fn sidecars(&self) -> Vec<(String, Sidecar)> {
         let names = self.names();
         let keys = names.iter().filter_map(|name| name.strip_suffix(Sidecar::SIDECAR));
-        let mut found: Vec<(String, Sidecar)> =
-            keys.filter_map(|key| Some((key.to_owned(), self.sidecar(key)?))).collect();
+        let found =
+            keys.filter_map(|key| Some((key.to_owned(), self.sidecar(key).filter(|it: &Sidecar| it.key() == key)?)));
+        let mut found: Vec<(String, Sidecar)> = found.collect();
         found.sort_by(|(_, a), (_, b)| a.created.cmp(&b.created));
         found
     }
@@ -178,7 +210,8 @@ impl Cache {
     }
 
     pub(crate) fn sidecar<S: Beside>(&self, key: &str) -> Option<S> {
-        let text = fs::read(self.file(key, S::SIDECAR)).ok()?;
+        let text =
+            Folder::open(&self.folder).ok()?.read(format!("{key}{}", S::SIDECAR), prony_files::Kind::Sidecar).ok()?;
         serde_json::from_slice::<S>(&text).ok().filter(|sidecar| sidecar.schema() == S::SCHEMA)
     }
 
@@ -268,7 +301,10 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// SHA-256 of a file, in hex, without holding it in memory.
 pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    hash_of(prony_files::open(path, prony_files::Kind::Model)?)
+}
+
+fn hash_of(mut file: File) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK];
     loop {

@@ -127,3 +127,53 @@ fn a_folder_that_cannot_be_made_is_named() {
     let error = Cache::at(&taken).get_or_make(&recipe(), ORIGIN, false, &mut || {}, make).unwrap_err();
     assert!(error.to_string().starts_with("cannot make the cache folder "), "{error}");
 }
+
+#[test]
+fn an_engine_of_another_recipe_was_believed() {
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+    let (folder, cache) = place();
+    let mut other = recipe();
+    other.engine.refit = true;
+    let (kept, _) = ask(&cache, &recipe(), false);
+    let (strange, _) = ask(&cache, &other, false);
+    let beside = |path: &Path| PathBuf::from(format!("{}.json", path.display()));
+    let outside = folder.path().join("outside");
+    fs::write(&outside, b"an engine").unwrap();
+    let writable = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+    type Damage<'a> = Box<dyn Fn() + 'a>;
+    let mut cases: Vec<(Damage<'_>, &str)> = vec![
+        (
+            // Both files are whole, and belong together.
+            Box::new(|| {
+                fs::copy(&strange.path, &kept.path).unwrap();
+                fs::copy(beside(&strange.path), beside(&kept.path)).unwrap();
+            }),
+            "the engine's sidecar was that of another one",
+        ),
+        (
+            Box::new(|| {
+                fs::remove_file(&kept.path).unwrap();
+                symlink(&outside, &kept.path).unwrap();
+            }),
+            "the engine's file could not be read: is a symbolic link",
+        ),
+        (Box::new(|| writable(&kept.path)), "the engine's file may be written by everybody"),
+        (Box::new(|| writable(&beside(&kept.path))), "the engine's file may be written by everybody"),
+    ];
+    if fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0) {
+        let give = || chown(&kept.path, Some(65534), None).unwrap();
+        cases.push((Box::new(give), "the engine's file belongs to user 65534"));
+    }
+    for (damage, expected) in &cases {
+        damage();
+        let (again, built) = ask(&cache, &recipe(), false);
+        let because = again.rebuilt_because.unwrap_or_default();
+        assert!(built && because.starts_with(expected), "{because} instead of {expected}");
+        assert!(!ask(&cache, &recipe(), false).1, "mended after: {expected}");
+    }
+    assert_eq!(fs::read(&outside).unwrap(), b"an engine");
+    // A folder that others may write to holds nothing that is ours.
+    fs::set_permissions(cache.folder(), fs::Permissions::from_mode(0o777)).unwrap();
+    let error = cache.get_or_make(&recipe(), ORIGIN, false, &mut || {}, || Ok(made(b"x"))).unwrap_err().to_string();
+    assert!(error.contains("it may be written by everybody (mode 0777); choose another with --home"), "{error}");
+}

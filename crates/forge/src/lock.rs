@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 /// How often a lock that another process holds is tried again.
@@ -34,7 +34,9 @@ impl Lock {
     /// The lock, unless another process holds it.
     pub(crate) fn attempt(path: &Path) -> io::Result<Option<Lock>> {
         loop {
-            let file = File::options().create(true).truncate(false).write(true).open(path)?;
+            // A link or a pipe in its place is not ours: neither followed nor waited for.
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+            let file = File::options().create(true).truncate(false).write(true).custom_flags(flags).open(path)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(None),

@@ -143,6 +143,7 @@ pub fn prepare(
 /// The model, if it is still the one that was asked for.
 pub(crate) fn open_as_asked(spec: &ModelSpec) -> Result<ModelFile, ForgeError> {
     let model = open_model(&spec.source).map_err(|e| ForgeError::Model(e.to_string()))?;
+    model.ensure_whole().map_err(|e| ForgeError::Model(e.to_string()))?;
     if model.sha256 != spec.sha256 {
         return Err(ForgeError::Model(format!("{} changed on disk since it was asked for", spec.name)));
     }

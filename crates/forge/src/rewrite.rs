@@ -17,7 +17,6 @@ use crate::export::{ExportOptions, export};
 use crate::prepare::{Prepared, open_as_asked};
 use crate::quantise::{QuantiseReport, Site, quantise};
 use crate::sidecar::{GRAPH_SCHEMA, GraphRecipe, GraphSidecar, Making};
-use crate::weights::weights;
 
 /// The state of the code that makes graphs. Raised whenever it makes another file from the same one.
 const REVISION: u32 = 2;
@@ -78,7 +77,7 @@ pub fn rewrite(
         None => BackendName::Rten.to_string(),
     });
     let recipe = GraphRecipe {
-        source_sha256: identity(&model)?,
+        source_sha256: model.sha256.clone(),
         making: Making::Rewrite(without_places(job.rewrite.clone())),
         imgsz: job.imgsz.filter(|_| calibration.is_some()),
         calibration_sha256: calibration.map(|data| data_sha256(data, kind)).transpose()?,
@@ -145,15 +144,6 @@ fn quantise_notes(report: &QuantiseReport) -> Vec<String> {
     notes
 }
 
-/// Identity of a model with all its files.
-fn identity(model: &ModelFile) -> Result<String, ForgeError> {
-    let beside = weights(model)?.hashes;
-    if beside.is_empty() {
-        return Ok(model.sha256.clone());
-    }
-    Ok(sha256_hex(&serde_json::to_vec(&(&model.sha256, beside)).unwrap_or_default()))
-}
-
 /// Where calibration data lie is no part of what they are; their hash is.
 fn without_places(mut rewrite: RewriteSpec) -> RewriteSpec {
     if let Some(calibration) = rewrite.calibration_mut() {
@@ -171,10 +161,8 @@ fn kept(
     waiting: &mut dyn FnMut(),
     make: impl FnOnce() -> Result<Graph, ForgeError>,
 ) -> Result<Kept<GraphSidecar>, ForgeError> {
-    let text = serde_json::to_value(recipe).map(|value| value.to_string()).unwrap_or_default();
-    let key = &sha256_hex(text.as_bytes())[..32];
     cache.keep(
-        key,
+        &recipe.key(),
         remake,
         waiting,
         || None,

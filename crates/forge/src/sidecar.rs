@@ -1,5 +1,6 @@
 //! What is written beside an artifact: how it was made, for people and for the next build.
 
+use prony_model::sha256_hex;
 use prony_types::RewriteSpec;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub(crate) trait Beside: Serialize + DeserializeOwned {
     fn sha256(&self) -> &str;
     /// Its size.
     fn size_bytes(&self) -> u64;
+    /// Where its recipe belongs in the cache.
+    fn key(&self) -> String;
 }
 
 impl Beside for Sidecar {
@@ -47,6 +50,10 @@ impl Beside for Sidecar {
     fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
+
+    fn key(&self) -> String {
+        self.recipe.key()
+    }
 }
 
 impl Beside for GraphSidecar {
@@ -65,6 +72,10 @@ impl Beside for GraphSidecar {
 
     fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    fn key(&self) -> String {
+        self.recipe.key()
     }
 }
 
@@ -167,6 +178,14 @@ pub struct GraphRecipe {
     pub ranges_by: Option<String>,
     /// Which state of the code makes it: another one may make another file.
     pub revision: u32,
+}
+
+impl GraphRecipe {
+    /// Where it lies in the cache.
+    pub(crate) fn key(&self) -> String {
+        let text = serde_json::to_value(self).map(|value| value.to_string()).unwrap_or_default();
+        sha256_hex(text.as_bytes())[..32].to_owned()
+    }
 }
 
 /// How an ONNX file is made.

@@ -1,13 +1,9 @@
-//! Weights that lie in files of their own beside an ONNX file: its hash does not cover them, and they decide an engine too.
+//! Weights that lie in files of their own beside an ONNX file, as whoever opened the model has hashed them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use prony_backend::ModelFile;
-use prony_model::onnx::{GraphProto, ModelProto};
-use prost::Message as _;
 
-use crate::cache::hash_file;
 use crate::error::ForgeError;
 
 /// Weights beside a model.
@@ -19,54 +15,39 @@ pub(crate) struct Weights {
     pub(crate) bytes: u64,
 }
 
-/// Finds and hashes them; most models have none.
+/// What the model has of them; most models have none.
 pub(crate) fn weights(model: &ModelFile) -> Result<Weights, ForgeError> {
-    let mut names = BTreeSet::new();
-    // What is no ONNX file was refused before.
-    if let Ok(ModelProto { graph: Some(graph), .. }) = ModelProto::decode(model.bytes.clone()) {
-        collect(&graph, &mut names);
-    }
-    let folder = model.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+    model.ensure_whole().map_err(|e| ForgeError::Model(e.to_string()))?;
     let mut weights = Weights::default();
-    for name in names {
-        let path = folder.join(&name);
-        let unreadable =
-            |e| ForgeError::Model(format!("the model's weights in {} cannot be read: {e}", path.display()));
-        weights.bytes += std::fs::metadata(&path).map_err(unreadable)?.len();
-        weights.hashes.insert(name, hash_file(&path).map_err(unreadable)?);
+    // The first file is the graph.
+    for part in model.info.files.iter().skip(1) {
+        weights.bytes += part.bytes.unwrap_or(0);
+        weights.hashes.extend(part.sha256.clone().map(|sha256| (part.file.clone(), sha256)));
     }
     Ok(weights)
 }
 
-fn collect(graph: &GraphProto, names: &mut BTreeSet<String>) {
-    let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
-    let tensors = graph.initializer.iter().chain(attributes().filter_map(|attribute| attribute.t.as_ref()));
-    let entries = tensors.flat_map(|tensor| &tensor.external_data).filter(|entry| entry.key == "location");
-    names.extend(entries.map(|entry| entry.value.clone()));
-    attributes().filter_map(|attribute| attribute.g.as_ref()).for_each(|graph| collect(graph, names));
-}
-
 #[cfg(test)]
 mod tests {
-    use prony_model::onnx::{AttributeProto, NodeProto, StringEntry, TensorProto};
+    use std::path::Path;
+
+    use prony_model::onnx::{ModelProto, StringEntry, TensorProto};
     use prony_types::SceneKind;
+    use prost::Message as _;
 
     use super::*;
 
     fn model(folder: &Path, locations: [&str; 2]) -> ModelFile {
         let entry = |key: &str, value: &str| StringEntry { key: key.into(), value: value.into() };
-        let tensor = |location: &str| TensorProto {
+        let tensor = |location: &&str| TensorProto {
             external_data: vec![entry("location", location), entry("offset", "0")],
             ..TensorProto::default()
         };
-        let inner = GraphProto { initializer: vec![tensor(locations[1])], ..GraphProto::default() };
-        let attribute = vec![AttributeProto { g: Some(inner), ..AttributeProto::default() }];
-        let node = vec![NodeProto { attribute, ..NodeProto::default() }];
-        let graph = GraphProto { node, initializer: vec![tensor(locations[0])], ..GraphProto::default() };
-        let mut file = ModelFile::builtin(SceneKind::Rgb).unwrap();
-        file.bytes = ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec().into();
-        file.path = Some(folder.join("m.onnx"));
-        file
+        let mut model = ModelProto::decode(ModelFile::builtin(SceneKind::Thermal).unwrap().bytes).unwrap();
+        model.graph.as_mut().unwrap().initializer.extend(locations.iter().map(tensor));
+        let path = folder.join("m.onnx");
+        std::fs::write(&path, model.encode_to_vec()).unwrap();
+        ModelFile::read(&path).unwrap()
     }
 
     #[test]

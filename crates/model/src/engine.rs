@@ -5,6 +5,7 @@
 //! `--getPlanVersionOnly`. What else is in it is TensorRT's own business.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -127,7 +128,11 @@ pub fn map_file(path: &Path) -> io::Result<Bytes> {
 
 /// SHA-256 of a file in hex, without holding more than a little of it.
 pub fn sha256_file(path: &Path) -> io::Result<String> {
-    let mut file = prony_files::open(path, Kind::Weights)?;
+    sha256_of(prony_files::open(path, Kind::Weights)?)
+}
+
+/// SHA-256 of what is left of an open file.
+pub(crate) fn sha256_of(mut file: File) -> io::Result<String> {
     let mut buffer = vec![0; HASH_BUFFER];
     let mut digest = Sha256::new();
     loop {

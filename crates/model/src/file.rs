@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::{self, EngineFile};
 use crate::pt::PtError;
-use crate::{builtin, info};
+use crate::{builtin, external, info};
 
 /// Why a file is not a model that Prony can use.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,16 @@ pub enum ModelError {
         /// What was found instead.
         reason: PtError,
     },
+    /// Weights in a file of their own that is missing or cannot be read.
+    #[error("{name}: its weights in {file} cannot be read: {reason}")]
+    Weights {
+        /// Which model.
+        name: String,
+        /// The file, as the graph names it.
+        file: String,
+        /// Why.
+        reason: String,
+    },
     /// A kind of model that is known, but not by this version.
     #[error("{name}: {kind} files are not supported yet; export the model to ONNX")]
     Unsupported {
@@ -80,7 +90,7 @@ pub enum ModelError {
 pub struct ModelFile {
     /// The whole file; an engine's is mapped, not read.
     pub bytes: Bytes,
-    /// SHA-256 of the bytes, in hex.
+    /// SHA-256 in hex: of the bytes, or of all files of a model with external data, see `info.files`.
     pub sha256: String,
     /// What it says about itself.
     pub info: ModelInfo,
@@ -133,9 +143,24 @@ impl ModelFile {
         if let Some(kind) = foreign_kind(&bytes, path.as_deref()) {
             return Err(ModelError::Unsupported { name: name.to_owned(), kind });
         }
-        let info = info::read(&bytes).map_err(|reason| ModelError::NotOnnx { name: name.to_owned(), reason })?;
-        let sha256 = sha256_hex(&bytes);
+        let mut info = info::read(&bytes).map_err(|reason| ModelError::NotOnnx { name: name.to_owned(), reason })?;
+        let mut sha256 = sha256_hex(&bytes);
+        if !info.files.is_empty() {
+            (sha256, info.files) = external::identity(path.as_deref(), sha256, bytes.len() as u64, info.files);
+        }
         Ok(ModelFile { bytes, sha256, info, path, engine: None })
+    }
+
+    /// Refuses a model of which a file is missing: its identity would not cover what is executed.
+    pub fn ensure_whole(&self) -> Result<(), ModelError> {
+        let missing = self.info.files.iter().find_map(|part| Some((&part.file, part.problem.as_ref()?)));
+        missing.map_or(Ok(()), |(file, reason)| {
+            Err(ModelError::Weights {
+                name: self.name(),
+                file: file.escape_debug().to_string(),
+                reason: reason.clone(),
+            })
+        })
     }
 
     /// Lets go of the bytes where they can be read again from the file.

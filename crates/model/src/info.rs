@@ -6,13 +6,14 @@ use prony_types::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorInfo};
 use prost::Message as _;
 use prost::bytes::Bytes;
 
+use crate::external;
 use crate::literal::{self, Literal};
 use crate::names;
 use crate::onnx::{GraphProto, ModelProto, StringEntry, ValueInfo, dimension, dtype};
 use crate::parameters;
 use crate::quantisation::quantised;
 
-/// Reads the facts of a file, or says why it is no ONNX model.
+/// Reads the facts of a file, or says why it is no ONNX model. Files of external data are named and not looked at.
 pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
@@ -40,6 +41,7 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
         quantised: quantised(graph),
         weights,
         parameters,
+        files: external::parts(graph),
     })
 }
 

@@ -15,6 +15,7 @@ mod peaks;
 mod progress;
 mod redactor;
 mod reference;
+mod reference_cache;
 mod schedule;
 mod sensors;
 mod standby;
@@ -28,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use prony_bench::now_ns;
+use prony_files::Kind;
 use prony_judge as judge;
 use prony_types::{
     BackendName, CellRecord, CellStatus, Command, Environment, EvaluateOrder, EvaluationSpec, Event, EventKind,
@@ -47,6 +49,7 @@ use self::oom::OomWatch;
 pub(crate) use self::progress::{Progress, short_time};
 pub(crate) use self::redactor::Redactor;
 use self::reference::References;
+use self::reference_cache::ReferenceCache;
 pub(crate) use self::schedule::{estimate_s, longest_s};
 use self::sensors::Sensors;
 pub(crate) use self::worker::WORKER_VERB;
@@ -68,9 +71,11 @@ pub(crate) struct Run {
     interrupt: Interrupt,
     told_to_stop: bool,
     sensors: Sensors,
-    /// `None` where there is no home: then the run folder has them while the run lasts.
+    /// `None` where there is no home.
     reference_cache: Option<PathBuf>,
-    /// As above, for engines.
+    /// Where this run makes its references; gone when it ends.
+    own_references: Option<PathBuf>,
+    /// `None` where there is no home: then the run folder has them.
     artifact_cache: Option<PathBuf>,
     lock: Option<MachineLock>,
     messages: Receiver<Message>,
@@ -176,6 +181,7 @@ impl Run {
             interrupt,
             told_to_stop: false,
             reference_cache,
+            own_references: None,
             artifact_cache,
             lock,
             sensors: Sensors::start(sender.clone()),
@@ -271,7 +277,7 @@ impl Run {
     fn start_worker(&mut self, index: usize) -> anyhow::Result<()> {
         let cell = &mut self.cells[index];
         let folder = self.files.cell_dir(&cell.fold.record.slug)?;
-        let log = folder.join("worker.log");
+        let log = self.files.cell_log(&cell.fold.record.slug)?;
         let job = Job::Measure(MeasureJob {
             protocol: WORKER_PROTOCOL,
             cell: cell.spec.clone(),
@@ -283,7 +289,7 @@ impl Run {
             ring_fd: -1,
             fault: None,
         });
-        let worker = Worker::spawn(index, job, &log, self.sender.clone())?;
+        let worker = Worker::spawn(index, job, log, self.sender.clone())?;
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
         cell.doing = Doing::Loading;
@@ -386,8 +392,10 @@ impl Run {
         let cell = &mut self.cells[index];
         let Some(evaluated) = cell.fold.evaluated.take() else { return Ok(()) };
         let source = &cell.spec.model.source;
-        let record = self.scores.score(&cell.fold.record, source, spec, &folder, &evaluated)?;
-        self.files.write_json(&folder.join(accuracy::METRICS), &record).map_err(|e| format!("{e:#}"))?;
+        let slug = &cell.fold.record.slug;
+        let found = self.files.cell_file(slug, accuracy::DETECTIONS, Kind::Annotations).map_err(|e| e.to_string())?;
+        let record = self.scores.score(&cell.fold.record, source, spec, &found, &evaluated)?;
+        self.files.write_json(slug, accuracy::METRICS, &record).map_err(|e| format!("{e:#}"))?;
         self.progress.milestone(index, &schedule::scored(&record));
         cell.fold.record.accuracy = Some(record);
         cell.alive = Instant::now();
@@ -396,15 +404,24 @@ impl Run {
 
     /// What each cell's outputs are to be held against. Cells of one model and shape share it.
     fn references(&mut self) -> Vec<Option<PathBuf>> {
-        let plan = &self.record.plan;
-        let of_run = self.files.path().join("reference");
-        // A home that cannot be written to is no reason to trust outputs unseen.
-        let cache = self.reference_cache.clone().filter(|cache| std::fs::create_dir_all(cache).is_ok());
-        let folder = cache.unwrap_or_else(|| {
-            let _ = std::fs::create_dir(&of_run);
-            of_run
+        let folder = match &self.own_references {
+            Some(folder) => folder.clone(),
+            None => self.files.make_new("reference").unwrap_or_else(|error| {
+                // Whoever writes there says so, for each cell.
+                tracing::error!("{error}");
+                self.files.path().join("reference")
+            }),
+        };
+        self.own_references = Some(folder.clone());
+        // A home that cannot be used is no reason to trust outputs unseen.
+        let cache = self.reference_cache.as_deref().and_then(|path| {
+            let opened = ReferenceCache::open(path);
+            let why = |error| format!("references are not kept: {} cannot be used: {error}", path.display());
+            opened.map_err(|error| self.progress.say(&format!("  {}", why(error)))).ok()
         });
+        let plan = &self.record.plan;
         let references = References {
+            cache,
             folder,
             spec: &plan.reference,
             input: &plan.input,
@@ -430,7 +447,8 @@ impl Run {
                 true => Err("interrupted".to_owned()),
                 false => {
                     let scenes = accuracy::kind_of(&cell.fold.record, &cell.spec.model.source);
-                    references.file(&cell.spec, scenes, &frames, &self.files.cell_log(&cell.fold.record.slug))
+                    let log = || self.files.cell_log(&cell.fold.record.slug);
+                    references.file(&cell.spec, scenes, &frames, log)
                 }
             };
             if let Err(reason) = &file {
@@ -669,8 +687,9 @@ impl Run {
 
     fn conclude(mut self) -> Ending {
         self.sensors.point_at(None);
-        // There only where no home could be written to.
-        let _ = std::fs::remove_dir_all(self.files.path().join("reference"));
+        if let Some(folder) = self.own_references.take() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Telemetry(reading) = message {
                 self.take_reading(*reading);
@@ -686,8 +705,9 @@ impl Run {
         self.record.narrowings = judge::narrowings(&self.record.cells, &rounds);
         judge::mark_slow_int8(&mut self.record.cells, &self.record.narrowings);
         let cells: &[CellRecord] = &self.record.cells;
-        let cell_folder = |slug: &str| self.files.path().join("cells").join(slug);
-        self.record.accuracy_comparisons = self.scores.compare(&self.record.plan, cells, cell_folder);
+        let boxes =
+            |slug: &str| self.files.cell_file(slug, accuracy::DETECTIONS, Kind::Annotations).map_err(|e| e.to_string());
+        self.record.accuracy_comparisons = self.scores.compare(&self.record.plan, cells, boxes);
         let baseline = self.baseline.as_ref().map(|run| judge::gate::Baseline { run, force: false });
         self.record.gates = judge::gate::gates(&self.record, &self.record.plan.gates, baseline);
         // What to ship depends on gates and accuracy, so it comes last.

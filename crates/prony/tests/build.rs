@@ -54,7 +54,11 @@ impl Site {
     }
 
     fn on_model(&self, verb: &str, model: &str, args: &[&str]) -> Command {
-        let mut command = self.prony(&[&[verb, model], args].concat());
+        self.with_libraries(self.prony(&[&[verb, model], args].concat()))
+    }
+
+    /// A command that is told where the libraries are.
+    fn with_libraries(&self, mut command: Command) -> Command {
         for (name, path) in [
             ("nvinfer", self.standin.library()),
             ("nvonnxparser", self.standin.parser()),
@@ -543,15 +547,17 @@ fn unfinished(site: &Site, more: &[&str]) -> PathBuf {
     runs.join(names(&runs).into_iter().max().unwrap())
 }
 
-fn resume(site: &Site, run: &Path) -> Output {
-    site.prony(&["bench", "--quiet", "--resume", run.to_str().unwrap()]).output().unwrap()
+/// What names code must be given again: a record is data.
+fn resume(site: &Site, run: &Path, more: &[&str]) -> Output {
+    let command = site.prony(&[&["bench", "--quiet", "--resume", run.to_str().unwrap()], more].concat());
+    site.with_libraries(command).output().unwrap()
 }
 
 #[test]
 fn a_run_at_another_home_with_libraries_of_its_own_is_resumed() {
     let Some(site) = Site::new("10.3.0") else { return };
     let run = unfinished(&site, &[]);
-    expect_code(&resume(&site, &run), 3);
+    expect_code(&resume(&site, &run, &[]), 3);
     let cell = &record(&site)["cells"][0];
     assert_eq!((&cell["status"], &cell["attempt"]), (&"completed".into(), &2.into()), "{cell}");
     assert!(cell["artifact"]["path"].as_str().unwrap().starts_with(site.cache().to_str().unwrap()), "{cell}");
@@ -565,16 +571,20 @@ fn a_run_whose_plugin_or_parser_changed_is_not_resumed() {
     let run = unfinished(&site, &["--plugin", plugin.to_str().unwrap()]);
     let whole = fs::read(&plugin).unwrap();
     fs::write(&plugin, [&whole[..], b"!"].concat()).unwrap();
-    let output = resume(&site, &run);
+    let again = ["--plugin", plugin.to_str().unwrap()];
+    let output = resume(&site, &run, &[]);
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("to resume it, give it again: --plugin "), "{}", stderr(&output));
+    let output = resume(&site, &run, &again);
     expect_code(&output, 2);
     let expected = format!("plugin {} changed from ", plugin.display());
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
     fs::write(&plugin, &whole).unwrap();
     let parser = fs::canonicalize(site.standin.parser()).unwrap();
     fs::remove_file(&parser).unwrap();
-    let output = resume(&site, &run);
+    let output = resume(&site, &run, &again);
     expect_code(&output, 2);
-    let expected = format!("nvonnxparser {} changed from 10 to gone", parser.display());
+    let expected = format!("{} was not found on this machine", parser.display());
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }
 

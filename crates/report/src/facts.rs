@@ -1,9 +1,9 @@
 //! Labelled facts, gathered once so that Markdown and HTML cannot say different things.
 
 use prony_types::{
-    CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, LoadCounters, LoadRecord, MethodRecord, Outcome,
-    OutputsRecord, Plan, PythonPackage, Resident, RunRecord, RuntimeRecord, RuntimeState, Sensitivity, SourceSpec,
-    Stage, StageStats, Stall, TensorAgreement,
+    CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, LoadCounters, LoadRecord, MethodRecord, ModelPart,
+    Outcome, OutputsRecord, Plan, PythonPackage, Resident, RunRecord, RuntimeRecord, RuntimeState, Sensitivity,
+    SourceSpec, Stage, StageStats, Stall, TensorAgreement,
 };
 
 use crate::{accuracy, figure, row};
@@ -353,6 +353,10 @@ fn model(record: &RunRecord, cell: &CellRecord) -> Option<Group> {
     let mut list = List::default();
     list.add("model", &cell.model.name);
     list.add("sha256", &cell.model.sha256);
+    let files = cell.model.info.iter().flat_map(|info| &info.files);
+    let file = |part: &ModelPart| format!("{} {}", part.sha256.as_deref().unwrap_or("unreadable"), part.file);
+    let files: Vec<String> = files.map(file).collect();
+    list.maybe("sha256 covers", (!files.is_empty()).then(|| files.join(", ")));
     list.maybe("task", cell.model.task.as_deref());
     list.maybe("input", cell.model.input.as_deref());
     list.add("input size", row::imgsz(record, cell));

@@ -1,14 +1,15 @@
 //! Logs of one JSON object a line: `events.jsonl`, `metrics.jsonl`.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::Telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::StoreError;
+use crate::{StoreError, below};
 
 /// Appends objects, a line each, in one write: a line is on its way to the disk when `append` returns.
 #[derive(Debug)]
@@ -22,7 +23,12 @@ impl LineLog {
     /// Opens a log at its end, or makes it. What a crash left of a last line is cut off.
     pub fn open(path: &Path) -> Result<LineLog, StoreError> {
         let (file, _) = open_at_end(path)?;
-        Ok(LineLog { file, path: path.to_owned(), line: Vec::new() })
+        Ok(LineLog::on(file, path))
+    }
+
+    /// A log in a file that is open already.
+    pub fn on(file: File, path: &Path) -> LineLog {
+        LineLog { file, path: path.to_owned(), line: Vec::new() }
     }
 
     /// Writes one object.
@@ -40,7 +46,7 @@ impl LineLog {
 
 /// Reads a log; a torn last line is left out, any other bad line is an error.
 pub fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, StoreError> {
-    let bytes = fs::read(path).map_err(StoreError::io("read", path))?;
+    let bytes = below::read(path, Kind::Lines)?;
     whole_lines(&bytes)
         .map(|(number, line)| {
             serde_json::from_slice(line).map_err(|error| StoreError::Malformed {
@@ -65,10 +71,9 @@ pub(crate) fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 
 /// Opens a file for appending after its last whole line; also says whether it is empty then.
 pub(crate) fn open_at_end(path: &Path) -> Result<(File, bool), StoreError> {
-    let mut file =
-        OpenOptions::new().read(true).append(true).create(true).open(path).map_err(StoreError::io("open", path))?;
+    let (file, mut reader) = below::append(path)?;
     let length = file.metadata().map_err(StoreError::io("open", path))?.len();
-    let whole = whole_length(&mut file, length).map_err(StoreError::io("read", path))?;
+    let whole = whole_length(&mut reader, length).map_err(StoreError::io("read", path))?;
     if whole < length {
         file.set_len(whole).map_err(StoreError::io("cut the torn last line of", path))?;
     }
@@ -94,6 +99,9 @@ fn whole_length(file: &mut File, length: u64) -> std::io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn reading(t_ns: u64) -> Telemetry {
@@ -137,10 +145,32 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_and_not_a_panic() {
-        let mut log = LineLog::open(Path::new("/dev/full")).unwrap();
+        let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let mut log = LineLog::on(full, Path::new("/dev/full"));
         let error = log.append(&reading(1)).unwrap_err();
         assert!(error.is_full());
         assert!(error.to_string().contains("/dev/full: No space left on device"), "{error}");
         assert!(error.to_string().ends_with("; free some space or name another folder with --out"), "{error}");
+    }
+    #[test]
+    fn a_log_of_a_foreign_run_was_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("precious");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(&target, "{\"t_ns\":1}\nno newline").unwrap();
+        symlink(&target, at("metrics.jsonl")).unwrap();
+        symlink("/dev/zero", at("events.jsonl")).unwrap();
+        fs::hard_link(&target, at("hard.jsonl")).unwrap();
+        fs::create_dir(at("folder.jsonl")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe.jsonl")).status().unwrap().success());
+        for name in ["metrics.jsonl", "events.jsonl", "hard.jsonl", "folder.jsonl", "pipe.jsonl"] {
+            let error = LineLog::open(&at(name)).unwrap_err().to_string();
+            assert!(error.contains(name), "{error}");
+        }
+        for name in ["metrics.jsonl", "events.jsonl", "pipe.jsonl"] {
+            let error = read_telemetry(&at(name)).unwrap_err().to_string();
+            assert!(error.contains("not a regular file"), "{error}");
+        }
+        assert_eq!(fs::read(&target).unwrap(), b"{\"t_ns\":1}\nno newline", "not even its last line was cut");
     }
 }

@@ -1,62 +1,86 @@
-//! A record that may leave the house: without host name and without paths.
+//! A record that may leave the house: without the names of host and user, and without paths.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use prony_types::{DataSource, ModelSource, ModelSpec, ProviderSpec, RewriteSpec, RunRecord, RuntimeSpec, SourceSpec};
+use prony_types::{
+    DataSource, ModelSource, ModelSpec, Plan, ProviderSpec, RewriteSpec, RunRecord, RuntimeSpec, SourceSpec,
+};
 
-/// Leaves out the host name, and of every path all but the file name; sets `run.redacted`. No other fact changes.
-pub fn redact(record: &mut RunRecord) {
-    let mut known = known_paths(record);
-    // A folder must not be cut out of the middle of a longer path that is known too.
-    known.sort_by_key(|path| std::cmp::Reverse(path.len()));
-    let host = record.environment.hostname.take();
+use crate::secrets::{Secrets, bare, file_name, value_of};
+
+/// Leaves out the host's and the user's name, and of every path all but the file name; sets `run.redacted`. No other fact
+/// changes. `known` is what the machine knows beyond the record.
+pub fn redact(record: &mut RunRecord, known: &Secrets) {
+    let mut secrets = secrets_of(record);
+    secrets.extend(known);
+    record.environment.hostname = None;
     for word in &mut record.run.command {
         *word = bare_argument(word);
     }
-    for cell in record.plan.cells.iter_mut().chain(&mut record.plan.standby) {
-        bare_model(&mut cell.model);
-        runtime_paths(&mut cell.runtime).into_iter().for_each(|path| *path = bare(path));
-        runtime_paths(&mut cell.builder).into_iter().for_each(|path| *path = bare(path));
-        provider_paths(&mut cell.provider).into_iter().for_each(|path| *path = bare(path));
-        cell.artifact.iter_mut().for_each(|artifact| artifact.path = bare(&artifact.path));
-        let calibrations = cell.engine.as_mut().and_then(|engine| engine.calibration.as_mut());
-        let of_rewrite = cell.rewrite.as_mut().and_then(RewriteSpec::calibration_mut);
-        calibrations.into_iter().chain(of_rewrite).for_each(|calibration| bare_source(&mut calibration.source));
+    for path in paths(&mut record.plan) {
+        *path = PathBuf::from(secrets.without_words(&bare(path).to_string_lossy()));
     }
-    let reference = &mut record.plan.reference;
-    reference.model.iter_mut().for_each(bare_model);
-    runtime_paths(&mut reference.runtime).into_iter().for_each(|path| *path = bare(path));
-    bare_source(&mut record.plan.input.source);
-    if let Some(spec) = &mut record.plan.evaluation {
-        if let DataSource::Path(path) = &mut spec.data.source {
-            *path = bare(path);
-        }
-        spec.data.ids.iter_mut().chain(&mut spec.data.images).for_each(|path| *path = bare(path));
-    }
-    record.plan.gates.baseline.iter_mut().for_each(|path| *path = bare(path));
     for cell in &mut record.cells {
         let artifact = cell.artifact.as_mut().and_then(|a| a.path.as_mut());
         for path in artifact.into_iter().chain(&mut cell.backend.library) {
-            *path = file_name(path);
+            *path = secrets.without_words(&file_name(path));
         }
     }
     for runtime in &mut record.environment.runtimes {
         let paths = runtime.path.iter_mut().chain(&mut runtime.looked);
-        paths.for_each(|path| *path = file_name(path));
+        paths.for_each(|path| *path = secrets.without_words(&file_name(path)));
     }
     for package in &mut record.environment.python {
-        package.place = file_name(&package.place);
+        package.place = secrets.without_words(&file_name(&package.place));
     }
     for text in sentences(record) {
-        for path in &known {
-            *text = text.replace(path.as_str(), &file_name(path));
-        }
-        *text = without_absolute_paths(text);
-        if let Some(host) = &host {
-            *text = without_word(text, host);
-        }
+        *text = secrets.text(text);
     }
     record.run.redacted = true;
+    // Whatever else holds a path: a field that nobody thought of must not give one away.
+    let scrubbed = serde_json::to_value(&*record).and_then(|mut value| {
+        secrets.json(&mut value);
+        serde_json::from_value(value)
+    });
+    match scrubbed {
+        Ok(scrubbed) => *record = scrubbed,
+        Err(error) => {
+            sentences(record)
+                .into_iter()
+                .for_each(|text| *text = format!("(left out: it cannot be redacted: {error})"));
+        }
+    }
+}
+
+/// Every path of a plan.
+pub fn paths_of(plan: &Plan) -> Vec<PathBuf> {
+    // A copy is taken apart instead of naming each field twice.
+    paths(&mut plan.clone()).into_iter().map(|path| path.clone()).collect()
+}
+
+fn paths(plan: &mut Plan) -> Vec<&mut PathBuf> {
+    let mut all: Vec<&mut PathBuf> = Vec::new();
+    for cell in plan.cells.iter_mut().chain(&mut plan.standby) {
+        all.extend(model_paths(&mut cell.model));
+        all.extend(runtime_paths(&mut cell.runtime));
+        all.extend(runtime_paths(&mut cell.builder));
+        all.extend(provider_paths(&mut cell.provider));
+        all.extend(cell.artifact.iter_mut().map(|artifact| &mut artifact.path));
+        let of_engine = cell.engine.as_mut().and_then(|engine| engine.calibration.as_mut());
+        let of_rewrite = cell.rewrite.as_mut().and_then(RewriteSpec::calibration_mut);
+        all.extend(of_engine.into_iter().chain(of_rewrite).flat_map(|data| source_path(&mut data.source)));
+    }
+    all.extend(plan.reference.model.iter_mut().flat_map(model_paths));
+    all.extend(runtime_paths(&mut plan.reference.runtime));
+    all.extend(source_path(&mut plan.input.source));
+    if let Some(spec) = &mut plan.evaluation {
+        if let DataSource::Path(path) = &mut spec.data.source {
+            all.push(path);
+        }
+        all.extend(spec.data.ids.iter_mut().chain(&mut spec.data.images));
+    }
+    all.extend(&mut plan.gates.baseline);
+    all
 }
 
 fn runtime_paths(runtime: &mut Option<RuntimeSpec>) -> Vec<&mut PathBuf> {
@@ -64,17 +88,18 @@ fn runtime_paths(runtime: &mut Option<RuntimeSpec>) -> Vec<&mut PathBuf> {
     std::iter::once(library).chain(search).chain(companions.values_mut()).collect()
 }
 
-fn bare_model(model: &mut ModelSpec) {
-    if let ModelSource::File(path) = &mut model.source {
-        *path = bare(path);
-    }
-    model.origin.iter_mut().for_each(|origin| origin.path = bare(&origin.path));
+fn model_paths(model: &mut ModelSpec) -> Vec<&mut PathBuf> {
+    let file = match &mut model.source {
+        ModelSource::File(path) => Some(path),
+        ModelSource::Builtin(_) => None,
+    };
+    file.into_iter().chain(model.origin.iter_mut().map(|origin| &mut origin.path)).collect()
 }
 
-fn bare_source(source: &mut SourceSpec) {
+fn source_path(source: &mut SourceSpec) -> Option<&mut PathBuf> {
     match source {
-        SourceSpec::Dir(path) | SourceSpec::Tensor(path) => *path = bare(path),
-        SourceSpec::Scenes => {}
+        SourceSpec::Dir(path) | SourceSpec::Tensor(path) => Some(path),
+        SourceSpec::Scenes => None,
     }
 }
 
@@ -83,37 +108,18 @@ fn provider_paths(provider: &mut ProviderSpec) -> Vec<&mut PathBuf> {
     caches.chain(&mut provider.trt_int8_table).chain(&mut provider.trt_plugins).collect()
 }
 
-/// Paths that the record holds as such. Inside sentences they may contain spaces, so they are looked for as a whole.
-fn known_paths(record: &RunRecord) -> Vec<String> {
-    let mut paths: Vec<String> = Vec::new();
-    let mut add = |path: &str| {
-        if path.contains('/') {
-            paths.push(path.trim_end_matches('/').to_owned());
-        }
-    };
-    for cell in &record.plan.cells {
-        if let ModelSource::File(path) = &cell.model.source {
-            add(&path.to_string_lossy());
-        }
-        cell.model.origin.iter().for_each(|origin| add(&origin.path.to_string_lossy()));
-    }
-    if let SourceSpec::Dir(path) | SourceSpec::Tensor(path) = &record.plan.input.source {
-        add(&path.to_string_lossy());
-    }
-    if let Some(spec) = &record.plan.evaluation {
-        if let DataSource::Path(path) = &spec.data.source {
-            add(&path.to_string_lossy());
-        }
-        spec.data.ids.iter().chain(&spec.data.images).for_each(|path| add(&path.to_string_lossy()));
-    }
-    record.plan.gates.baseline.iter().for_each(|path| add(&path.to_string_lossy()));
-    record.cells.iter().filter_map(|c| c.artifact.as_ref()?.path.as_deref()).for_each(&mut add);
-    record.run.command.iter().for_each(|word| add(value_of(word).1));
-    record.cells.iter().filter_map(|c| c.backend.library.as_deref()).for_each(&mut add);
-    record.environment.runtimes.iter().filter_map(|r| r.path.as_deref()).for_each(&mut add);
-    record.environment.python.iter().for_each(|package| add(&package.place));
-    paths.retain(|path| !path.is_empty());
-    paths
+/// What a record itself knows that must not be seen: every path that it holds as such, and the host.
+fn secrets_of(record: &RunRecord) -> Secrets {
+    let mut secrets = Secrets::default();
+    record.environment.hostname.iter().for_each(|host| secrets.add_host(host));
+    let mut all: Vec<String> = paths_of(&record.plan).iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    all.extend(record.run.command.iter().map(|word| value_of(word).1.to_owned()));
+    all.extend(record.cells.iter().filter_map(|cell| cell.artifact.as_ref()?.path.clone()));
+    all.extend(record.cells.iter().filter_map(|cell| cell.backend.library.clone()));
+    all.extend(record.environment.runtimes.iter().flat_map(|it| it.path.iter().chain(&it.looked).cloned()));
+    all.extend(record.environment.python.iter().map(|package| package.place.clone()));
+    all.iter().filter(|path| path.contains('/')).for_each(|path| secrets.add_written(path));
+    secrets
 }
 
 /// Every free text of a record: the places where a path or the host's name can be in a sentence.
@@ -160,68 +166,11 @@ fn sentences(record: &mut RunRecord) -> Vec<&mut String> {
     all
 }
 
-/// `--flag=value` apart; a plain word is all value.
-fn value_of(word: &str) -> (&str, &str) {
-    match word.split_once('=') {
-        Some((flag, value)) if flag.starts_with('-') => (&word[..flag.len() + 1], value),
-        _ => ("", word),
-    }
-}
-
 fn bare_argument(word: &str) -> String {
     let (flag, value) = value_of(word);
-    if value.contains('/') { format!("{flag}{}", file_name(value)) } else { word.to_owned() }
-}
-
-fn bare(path: &Path) -> PathBuf {
-    PathBuf::from(file_name(&path.to_string_lossy()))
-}
-
-fn file_name(path: &str) -> String {
-    path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(".").to_owned()
-}
-
-/// Cuts every absolute path in a sentence down to its file name. A path begins where a word does; `frames/s` is none.
-fn without_absolute_paths(text: &str) -> String {
-    let ends = |c: char| c.is_whitespace() || "\"'`()[]<>,;=".contains(c);
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    loop {
-        let word_end = rest.find(ends).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(word_end);
-        match word.find('/') {
-            Some(at) if at == 0 || word[..at].ends_with([':', '~']) => {
-                let trail = word.len() - word.trim_end_matches([':', '.']).len();
-                let (path, trail) = word.split_at(word.len() - trail);
-                let kept = path[..at].trim_end_matches('~');
-                out.push_str(kept);
-                // A `/` alone is a sign, not a place.
-                out.push_str(&if path.len() > at + 1 { file_name(path) } else { path[at..].to_owned() });
-                out.push_str(trail);
-            }
-            _ => out.push_str(word),
-        }
-        let Some(separator) = after.chars().next() else { return out };
-        out.push(separator);
-        rest = &after[separator.len_utf8()..];
-    }
-}
-
-/// Replaces a name where it stands as a word of its own.
-fn without_word(text: &str, name: &str) -> String {
-    let part_of_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-    let mut out = String::with_capacity(text.len());
-    let mut done = 0;
-    for (at, _) in text.match_indices(name) {
-        let end = at + name.len();
-        let alone = !text[..at].ends_with(part_of_word) && !text[end..].starts_with(part_of_word);
-        if alone && at >= done {
-            out.push_str(&text[done..at]);
-            out.push_str("(host)");
-            done = end;
-        }
-    }
-    out + &text[done..]
+    // `--library onnxruntime=/opt/x.so` keeps the name.
+    let parts = value.split('=').map(|part| if part.contains('/') { file_name(part) } else { part.to_owned() });
+    format!("{flag}{}", parts.collect::<Vec<_>>().join("="))
 }
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ fn cell(spec: &CellSpec) -> CellRecord {
 #[test]
 fn neither_host_nor_absolute_path_is_left() {
     let mut redacted = record();
-    redact(&mut redacted);
+    redact(&mut redacted, &Secrets::default());
     let json = serde_json::to_string(&redacted).unwrap();
     for secret in ["/home", "my models", "/opt", "/srv", "/data", "/var", "/tmp", "/dev", "out/x", "~"] {
         assert!(!json.contains(secret), "{secret} in {json}");
@@ -255,13 +255,13 @@ fn neither_host_nor_absolute_path_is_left() {
 #[test]
 fn sentences_stay_readable() {
     let mut redacted = record();
-    redact(&mut redacted);
+    redact(&mut redacted, &Secrets::default());
     assert_eq!(redacted.run.command, ["prony", "bench", "yolo.onnx", "--out=runs", "x"]);
     let cell = &redacted.cells[0];
     assert_eq!(cell.reason.as_deref(), Some("cannot load 'yolo.onnx': 3/4 of it is missing"));
     assert_eq!(cell.verdict_reasons, ["log at file:w.log on (host), not ann-box2"]);
-    assert_eq!(cell.input.as_ref().unwrap().source, "images of ann's pics");
-    assert_eq!(cell.input.as_ref().unwrap().skipped, ["ann's pics/a b.jpg: broken"]);
+    assert_eq!(cell.input.as_ref().unwrap().source, "images of (user)'s pics");
+    assert_eq!(cell.input.as_ref().unwrap().skipped, ["a b.jpg: broken"]);
     assert_eq!(redacted.comparisons[0].reason, "see why.txt.");
     assert_eq!(redacted.environment.notes, ["(host) is busy; see syslog"]);
     assert_eq!(redacted.environment.preflight[0].finding, "(host) is busy; see syslog");
@@ -276,7 +276,7 @@ fn sentences_stay_readable() {
 fn no_other_fact_changes() {
     let before = record();
     let mut after = record();
-    redact(&mut after);
+    redact(&mut after, &Secrets::default());
     // Put back what may change; everything else must be as it was.
     after.run.command.clone_from(&before.run.command);
     after.run.redacted = false;
@@ -321,8 +321,8 @@ fn no_other_fact_changes() {
 #[test]
 fn redacting_twice_is_redacting_once() {
     let mut once = record();
-    redact(&mut once);
+    redact(&mut once, &Secrets::default());
     let mut twice = once.clone();
-    redact(&mut twice);
+    redact(&mut twice, &Secrets::default());
     assert_eq!(once, twice);
 }

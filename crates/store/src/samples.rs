@@ -1,13 +1,14 @@
 //! `samples.csv`: every sample of a run.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::{Phase, Sample};
 
-use crate::StoreError;
 use crate::lines::{open_at_end, whole_lines};
+use crate::{StoreError, below};
 
 const HEADER: &str =
     "cell,phase,round,frame,start_ns,preprocess_ns,h2d_ns,inference_ns,d2h_ns,postprocess_ns,total_ns,detections";
@@ -23,11 +24,16 @@ impl SampleLog {
     /// Opens the file at its end, or makes it with its header. What a crash left of a last line is cut off.
     pub fn open(path: &Path) -> Result<SampleLog, StoreError> {
         let (file, empty) = open_at_end(path)?;
-        let mut log = SampleLog { out: BufWriter::with_capacity(1 << 16, file), path: path.to_owned() };
+        let mut log = SampleLog::on(file, path);
         if empty {
             writeln!(log.out, "{HEADER}").map_err(StoreError::io("write", path))?;
         }
         Ok(log)
+    }
+
+    /// A log in a file that is open already and has its header.
+    pub fn on(file: File, path: &Path) -> SampleLog {
+        SampleLog { out: BufWriter::with_capacity(1 << 16, file), path: path.to_owned() }
     }
 
     /// Writes one sample of a cell.
@@ -59,7 +65,7 @@ fn write_sample(out: &mut impl Write, cell: &str, sample: &Sample) -> std::io::R
 
 /// Reads `samples.csv`: cell and sample in the order of the file. A torn last line is left out, any other bad line is an error.
 pub fn read_samples(path: &Path) -> Result<Vec<(String, Sample)>, StoreError> {
-    let bytes = fs::read(path).map_err(StoreError::io("read", path))?;
+    let bytes = below::read(path, Kind::Lines)?;
     let malformed = |line: u64, reason: &str| StoreError::Malformed {
         path: path.to_owned(),
         line: Some(line),
@@ -110,6 +116,8 @@ fn phase(word: &str) -> Option<Phase> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn sample(start_ns: u64, phase: Phase) -> Sample {
@@ -168,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_and_not_a_panic() {
-        let mut log = SampleLog::open(Path::new("/dev/full")).unwrap();
+        let full = File::options().append(true).open("/dev/full").unwrap();
+        let mut log = SampleLog::on(full, Path::new("/dev/full"));
         log.append("c", &sample(1, Phase::Steady)).unwrap();
         assert!(log.flush().unwrap_err().is_full());
     }

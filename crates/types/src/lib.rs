@@ -40,7 +40,7 @@ pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob,
 pub use plan::{
     ArenaGrowth, BackendName, BudgetSpec, CellSpec, ENGINE_ENDINGS, GateName, GateSpec, HeadChoice, InputSpec, Making,
     ModelSource, ModelSpec, OriginSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName,
-    RuntimeSpec, SampleFloor, SceneKind, SourceSpec, UnknownName, is_engine_name,
+    RuntimeSpec, SampleFloor, SceneKind, SourceSpec, UnknownName, is_engine_name, slug_of,
 };
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
@@ -54,5 +54,7 @@ pub use resident::Resident;
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
 pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
 pub use sample::{Sample, Stage, Telemetry};
-pub use tensor::{DType, Dim, Metadata, ModelFormat, ModelInfo, TensorData, TensorInfo, TensorSpec, TensorView};
+pub use tensor::{
+    DType, Dim, Metadata, ModelFormat, ModelInfo, ModelPart, TensorData, TensorInfo, TensorSpec, TensorView,
+};
 pub use verdict::{Difference, Verdict};

@@ -412,8 +412,13 @@ impl CellSpec {
 
     /// The cell's folder name: the id without characters a file system or shell minds.
     pub fn slug(&self) -> String {
-        self.id.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
+        slug_of(&self.id)
     }
+}
+
+/// The name of the folder of the cell with this id.
+pub fn slug_of(id: &str) -> String {
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
 }
 
 /// What is made for a cell.

@@ -186,6 +186,25 @@ pub struct ModelInfo {
     /// Number of weights in the graph that runs; constants such as anchors, strides, scales and zero points do not count.
     #[serde(default)]
     pub parameters: u64,
+    /// The files of a model with external data: the graph first. Empty for a model in one file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<ModelPart>,
+}
+
+/// A file of a model with external data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelPart {
+    /// Its name; that of external data is relative to the graph's folder.
+    pub file: String,
+    /// Its SHA-256, in hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Why it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// The elements of a tensor, borrowed from a session. Half-precision outputs are widened before they get here.

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use prony_files::Kind;
-use prony_model::ModelFile;
 use prony_model::onnx::{GraphProto, TensorProto};
+use prony_model::{ModelFile, beside_model};
 use prost::bytes::Bytes;
 
 use crate::error::ForgeError;
@@ -16,16 +16,15 @@ const LARGEST: u64 = (2 << 30) - 1;
 
 /// Files beside the model, read once each.
 struct Beside<'a> {
-    folder: Option<&'a Path>,
+    model: Option<&'a Path>,
     files: HashMap<PathBuf, Bytes>,
     bytes: u64,
 }
 
 /// Reads them all; most models have none.
 pub(super) fn take_in(graph: &mut GraphProto, model: &ModelFile) -> Result<(), ForgeError> {
-    let folder = model.path.as_deref().and_then(Path::parent);
-    let mut beside = Beside { folder, files: HashMap::new(), bytes: model.bytes.len() as u64 };
-    beside.graph(graph)
+    let bytes = model.bytes.len() as u64;
+    Beside { model: model.path.as_deref(), files: HashMap::new(), bytes }.graph(graph)
 }
 
 impl Beside<'_> {
@@ -69,9 +68,8 @@ impl Beside<'_> {
     }
 
     fn read(&mut self, location: &str) -> Result<Bytes, String> {
-        let inside = Path::new(location).components().all(|part| matches!(part, Component::Normal(_)));
-        let folder = self.folder.filter(|_| inside);
-        let path = folder.ok_or_else(|| format!("`{location}` is not a file beside the model"))?.join(location);
+        let model = self.model.ok_or("the model is in memory and has no folder")?;
+        let path = beside_model(model, location)?;
         match self.files.entry(path) {
             Entry::Occupied(known) => Ok(known.get().clone()),
             Entry::Vacant(new) => {

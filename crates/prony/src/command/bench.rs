@@ -9,14 +9,14 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use prony_store::RunFolder;
 use prony_types::{CellStatus, ExitCode, Making, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use self::resume::{earlier_run, libraries, resumed};
+use self::resume::{earlier_run, resumed};
 use self::summary::summary;
 use crate::args::BenchArgs;
 use crate::command::turn::wait_for_machine;
@@ -39,11 +39,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let file = args.plan.as_deref().map(BenchOptions::read).transpose()?.unwrap_or_default();
     let options = args.options.clone().or(file);
     let runs = options.out.clone().unwrap_or_else(|| "runs".into());
-    let explicit = match &earlier {
-        // What it was pointed at then is looked at again.
-        Some((_, record)) => libraries(&record.plan),
-        None => options.library.iter().map(|library| (library.name, library.path.clone())).collect(),
-    };
+    // A record is data: no library is opened because one names it.
+    let explicit: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache"));
     // What is wrong whatever the machine has is said before there is anything to wait for.
     match &earlier {
@@ -69,7 +66,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let own_home = options.home.clone();
     let artifact_cache = cache.as_deref().map(artifacts);
     let resolved = match &earlier {
-        Some((_, record)) => resumed(record, &args.options, &environment, &found)?,
+        Some((_, record)) => resumed(record, &args.options, &environment, &found, cache.as_deref())?,
         None => {
             let here = Machine {
                 runtime: &|backend| choose(&found, backend),
@@ -108,10 +105,11 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Some((folder, _)) => RunFolder::open(folder.path())?,
         None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
     };
-    let redactor = resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref()));
-    let (id, log) = (folder.id(), folder.file("run.log"));
+    let redactor =
+        resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref(), &environment));
+    let id = folder.id();
     let files = Files::new(folder, redactor.clone())?;
-    start_log(&log, args.verbose, redactor)?;
+    start_log(files.run_log()?, args.verbose, redactor);
     greet(&resolved, &summary, files.path());
     let info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
@@ -146,8 +144,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Everything goes to `run.log`; with `--verbose` it is said aloud too.
-fn start_log(path: &Path, verbose: bool, redactor: Option<Redactor>) -> anyhow::Result<()> {
-    let file = File::options().create(true).append(true).open(path).with_context(|| path.display().to_string())?;
+fn start_log(file: File, verbose: bool, redactor: Option<Redactor>) {
     let file = LogFile { file, redactor };
     // A log that cannot be written, on a full disk say, is no reason to die.
     let to_file = tracing_subscriber::fmt::layer().with_writer(Mutex::new(file)).log_internal_errors(false);
@@ -160,7 +157,6 @@ fn start_log(path: &Path, verbose: bool, redactor: Option<Redactor>) -> anyhow::
         .with(aloud.with_ansi(io::stderr().is_terminal()).with_filter(level))
         .init();
     tracing::info!("prony {VERSION}");
-    Ok(())
 }
 
 /// `run.log`, without what must not be seen. The subscriber writes a line at a time.

@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use clap::ValueEnum as _;
+use prony_files::Folder;
 use prony_types::{ExitCode, RunRecord};
 use serde_json::json;
 
@@ -17,8 +18,9 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let mut record = prony_store::read_record_at(&args.run)?;
     let folder =
         if args.run.is_dir() { args.run.clone() } else { args.run.parent().unwrap_or(Path::new("")).to_owned() };
+    let opened = Folder::open(&folder).with_context(|| folder.display().to_string())?;
     if args.redact {
-        Redactor::new(&record.plan, &folder, None).record(&mut record);
+        Redactor::new(&record.plan, &folder, None, &record.environment).record(&mut record);
     }
     let usual = if args.print.json { ReportFormat::Json } else { ReportFormat::Text };
     let format = args.format.unwrap_or(usual);
@@ -32,7 +34,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     );
     let mut files = Vec::new();
-    for (name, bytes) in render(&record, &folder, format)? {
+    for (name, bytes) in render(&record, &opened, format)? {
         if on_stdout {
             print(&bytes)?;
             continue;
@@ -41,9 +43,18 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
             args.out.is_some() || !args.redact,
             "--redact would replace {name} of the run itself; say where to with --out"
         );
-        let path = args.out.clone().unwrap_or_else(|| folder.join(&name));
-        prony_store::write_atomic(&path, &bytes)?;
-        files.push(path);
+        match &args.out {
+            Some(path) => {
+                prony_store::write_atomic(path, &bytes)?;
+                files.push(path.clone());
+            }
+            // The run folder may come from anybody: a link there is replaced, not followed.
+            None => {
+                let path = folder.join(&name);
+                opened.replace(&name, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+                files.push(path);
+            }
+        }
     }
     if args.print.json && !on_stdout {
         print_json(&json!({ "files": files }))?;
@@ -54,7 +65,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// File name and content; several for one table a size.
-fn render(record: &RunRecord, folder: &Path, format: ReportFormat) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+fn render(record: &RunRecord, folder: &Folder, format: ReportFormat) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let one = |name: &str, text: String| vec![(name.to_owned(), text.into_bytes())];
     Ok(match format {
         ReportFormat::Html => one("report.html", prony_report::html(record, &pictures(folder, record))?),

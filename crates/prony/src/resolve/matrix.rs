@@ -10,6 +10,7 @@ use prony_types::{
     Precision, ProviderSpec, RewriteSpec, RuntimeName, RuntimeSpec,
 };
 
+use super::provider::for_model;
 use super::selection::{Precisions, Selection};
 use super::{Fate, Machine};
 use crate::engine_options::EngineArgs;
@@ -197,7 +198,7 @@ impl Matrix<'_> {
             threads: self.threads,
             runtime: runtime.as_ref().ok().cloned().flatten(),
             builder: builder(machine, name, info),
-            provider: self.provider.clone(),
+            provider: for_model(&self.provider, machine.cache.as_deref(), &model.sha256),
             ..CellSpec::new(model.clone(), name, precision)
         };
         if let (None, Some(adapted)) = (&problem, self.adapted(&cell, info)) {

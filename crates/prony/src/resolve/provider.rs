@@ -72,6 +72,16 @@ pub(super) fn provider(
     })
 }
 
+/// The same for a cell of one model. ONNX Runtime names a cached engine after the names in its graph, not after its weights,
+/// so models that differ only there must not share Prony's own folder.
+pub(super) fn for_model(provider: &ProviderSpec, cache: Option<&Path>, model_sha256: &str) -> ProviderSpec {
+    let mut own = provider.clone();
+    if own.trt_engine_cache.is_some() && own.trt_engine_cache == cache.map(|cache| cache.join("tensorrt")) {
+        own.trt_engine_cache.iter_mut().for_each(|folder| folder.push(model_sha256.get(..16).unwrap_or_default()));
+    }
+    own
+}
+
 /// The first flag that was given and that only ONNX Runtime's TensorRT provider reads.
 fn provider_flag(options: &BenchOptions) -> Option<&'static str> {
     let given = [
@@ -143,6 +153,22 @@ mod tests {
         let spec = provider(&plain, &[BackendName::OrtTensorrt], &[], cache).unwrap();
         assert_eq!(spec.trt_engine_cache.as_deref(), Some(Path::new("/home/x/cache/tensorrt")));
         assert_eq!(provider(&plain, &[BackendName::OrtCuda], &[], cache).unwrap().trt_engine_cache, None);
+    }
+
+    #[test]
+    fn two_models_with_the_same_names_shared_an_engine() {
+        let cache = Some(Path::new("/home/x/cache"));
+        let of = |options: &BenchOptions, sha256: &str| {
+            let spec = provider(options, &[BackendName::OrtTensorrt], &[], cache).unwrap();
+            for_model(&spec, cache, sha256).trt_engine_cache.unwrap()
+        };
+        let (one, other) = ("1".repeat(64), "2".repeat(64));
+        let plain = BenchOptions::default();
+        assert_eq!(of(&plain, &one), Path::new("/home/x/cache/tensorrt/1111111111111111"));
+        assert_ne!(of(&plain, &one), of(&plain, &other));
+        // A folder that the user names is the user's.
+        let named = BenchOptions { trt_engine_cache: Some("/mine".into()), ..BenchOptions::default() };
+        assert_eq!(of(&named, &one), Path::new("/mine"));
     }
 
     #[test]

@@ -4,12 +4,14 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use prony_files::{Folder, Kind};
 use prony_judge::accuracy::{Side, compare};
 use prony_judge::coco::{Evaluation, Scored, Truth, Truths};
 use prony_judge::suspects::{is_zero, likely_causes};
 use prony_source::coco::{ResultRow, read_results};
 use prony_source::dataset::{self, Dataset};
 use prony_source::{SourceError, scenes};
+use prony_store::cell_file;
 use prony_types::{
     AccuracyComparison, AccuracyDifference, AccuracyRecord, CellRecord, CellStatus, DataRecord, DataSource, DataSpec,
     EvaluatedData, EvaluationSpec, ModelSource, Plan, Precision, RunRecord, SceneKind, Verdict,
@@ -38,10 +40,10 @@ impl Scores {
         cell: &CellRecord,
         source: &ModelSource,
         spec: &EvaluationSpec,
-        folder: &Path,
+        detections: &Path,
         evaluated: &EvaluatedData,
     ) -> Result<AccuracyRecord, String> {
-        let (truths, boxes) = self.read(cell, source, &spec.data, folder, &evaluated.data)?;
+        let (truths, boxes) = self.read(cell, source, &spec.data, detections, &evaluated.data)?;
         let evaluation = Evaluation::new(&truths, &boxes);
         let mut data = evaluated.data.clone();
         if evaluated.strangers > 0 {
@@ -73,14 +75,14 @@ impl Scores {
         cell: &CellRecord,
         source: &ModelSource,
         spec: &DataSpec,
-        folder: &Path,
+        detections: &Path,
         seen: &DataRecord,
     ) -> Result<(Truths, Vec<Scored>), String> {
         let data = self.opened(spec, kind_of(cell, source)).map_err(|e| e.to_string())?;
         if data.sha256 != seen.sha256 {
             return Err("the data changed while it was scored".to_owned());
         }
-        let results = read_results(&folder.join(DETECTIONS)).map_err(|e| e.to_string())?;
+        let results = read_results(detections).map_err(|e| e.to_string())?;
         Ok((truths(data, &seen.unread), scored(results.rows)))
     }
 
@@ -89,10 +91,10 @@ impl Scores {
         cell: &CellRecord,
         source: &ModelSource,
         spec: &DataSpec,
-        folder: &Path,
+        detections: &Path,
         seen: &DataRecord,
     ) -> Result<Evaluation, String> {
-        let (truths, boxes) = self.read(cell, source, spec, folder, seen)?;
+        let (truths, boxes) = self.read(cell, source, spec, detections, seen)?;
         Ok(Evaluation::new(&truths, &boxes))
     }
 
@@ -110,7 +112,7 @@ impl Scores {
         &mut self,
         plan: &Plan,
         cells: &[CellRecord],
-        folder: impl Fn(&str) -> PathBuf,
+        detections: impl Fn(&str) -> Result<PathBuf, String>,
     ) -> Vec<AccuracyComparison> {
         let Some(spec) = &plan.evaluation else { return Vec::new() };
         let mut lost = Vec::new();
@@ -120,7 +122,9 @@ impl Scores {
             };
             let source = plan.cells.iter().find(|planned| planned.id == cell.id).map(|planned| &planned.model.source);
             let Some(source) = source else { continue };
-            match self.evaluate(cell, source, &spec.data, &folder(&cell.slug), &accuracy.data) {
+            let evaluation = detections(&cell.slug)
+                .and_then(|detections| self.evaluate(cell, source, &spec.data, &detections, &accuracy.data));
+            match evaluation {
                 Ok(evaluation) => drop(self.evaluations.insert(cell.id.clone(), evaluation)),
                 Err(reason) => lost.push(AccuracyComparison {
                     cell: cell.id.clone(),
@@ -193,9 +197,12 @@ impl Recorded<'_> {
         let spec = self.run.plan.evaluation.as_ref()?;
         let planned = self.run.plan.cells.iter().find(|planned| planned.id == cell.id)?;
         let folder = if self.path.is_dir() { self.path } else { self.path.parent()? };
-        let folder = folder.join("cells").join(&cell.slug);
         let seen = &cell.accuracy.as_ref()?.data;
-        let evaluation = scores.evaluate(cell, &planned.model.source, &spec.data, &folder, seen);
+        let detections = Folder::open(folder)
+            .map_err(|e| e.to_string())
+            .and_then(|run| cell_file(&run, &cell.slug, DETECTIONS, Kind::Annotations).map_err(|e| e.to_string()));
+        let evaluation =
+            detections.and_then(|path| scores.evaluate(cell, &planned.model.source, &spec.data, &path, seen));
         evaluation.map_err(|reason| tracing::debug!("{}: {reason}", cell.id)).ok()
     }
 }

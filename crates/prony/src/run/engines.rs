@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use prony_files::Folder;
 use prony_types::{
     ArtifactSpec, BUILD_TIMEOUT_S, BackendName, BuildProgress, CellSpec, CellStatus, EventKind, GpuRecord, Job, Making,
     ModelSource, ModelSpec, PrepareJob, ReferenceSpec, RewriteJob, WORKER_PROTOCOL, is_engine_name,
@@ -52,29 +53,29 @@ impl Run {
         self.sensors.point_at(None);
     }
 
-    /// Where they are made: in the cache, or, where that cannot be written to, in the run's own folder, with the reason.
-    fn artifact_folder(&self) -> (PathBuf, Option<String>) {
-        let of_run = || self.files.path().join("artifacts");
-        match &self.artifact_cache {
-            None => (of_run(), Some("there is no home folder, so artifacts are kept in the run folder".to_owned())),
+    /// Where they are made: in the cache, or, where that cannot be used, in a new folder of the run's own, with the reason.
+    fn artifact_folder(&mut self) -> (PathBuf, Option<String>) {
+        let note = match &self.artifact_cache {
+            None => "there is no home folder, so artifacts are kept in the run folder".to_owned(),
             Some(cache) => match writable(cache) {
-                Ok(()) => (cache.clone(), None),
+                Ok(()) => return (cache.clone(), None),
                 Err(error) => {
                     let cache = cache.display();
-                    let note =
-                        format!("artifacts are kept in the run folder, for {cache} cannot be written to: {error}");
-                    (of_run(), Some(note))
+                    format!("artifacts are kept in the run folder, for {cache} cannot be written to: {error}")
                 }
             },
-        }
+        };
+        // What lies in the run folder already may have been put there by anybody.
+        let folder = self.files.make_new("artifacts").unwrap_or_else(|_| self.files.path().join("artifacts"));
+        self.artifact_cache = Some(folder.clone());
+        (folder, Some(note))
     }
 
     fn start_maker(&mut self, index: usize, step: Making, doing: Doing, cache: &Path) -> anyhow::Result<()> {
         let cache = std::path::absolute(cache)?;
         let job = job_for(step, &self.cells[index].spec, &self.record.plan.reference, cache)?;
         let cell = &mut self.cells[index];
-        let folder = self.files.cell_dir(&cell.fold.record.slug)?;
-        let worker = Worker::spawn(index, job, &folder.join("worker.log"), self.sender.clone())?;
+        let worker = Worker::spawn(index, job, self.files.cell_log(&cell.fold.record.slug)?, self.sender.clone())?;
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
         cell.doing = doing;
@@ -193,9 +194,12 @@ fn rewritten_model(spec: &CellSpec) -> ModelSpec {
     }
 }
 
-/// Whether files can be made in a folder, which is made where it is not there.
+/// Whether files can be made in a folder, which is made where it is not there, and by nobody else: what lies in it is
+/// executed.
 pub(crate) fn writable(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
+    if let Some(foreign) = Folder::make(folder)?.foreign()? {
+        return Err(std::io::Error::other(format!("it {foreign}")));
+    }
     tempfile::tempfile_in(folder).map(drop)
 }
 

@@ -1,6 +1,6 @@
 //! A worker with one thing to do: started, listened to until it has said its last word, and ended.
 
-use std::path::Path;
+use std::fs::File;
 use std::process::ExitStatus;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(crate) enum Errand<T> {
 /// not outlive it.
 pub(crate) fn errand<T>(
     job: Job,
-    log: &Path,
+    log: File,
     interrupt: &Interrupt,
     patience: Duration,
     mut last_word: impl FnMut(EventKind) -> Option<T>,

@@ -1,16 +1,24 @@
 //! Everything a run writes. A log that cannot be written (a full disk, say) is reported once and then left alone: the
 //! measurement goes on, and the result is still printed.
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anyhow::{Context as _, bail};
+use prony_files::{Folder, Kind};
 use prony_report::Picture;
-use prony_store::{LineLog, RunFolder, SampleLog, StoreError, write_atomic};
+use prony_store::{LineLog, RunFolder, SampleLog, StoreError};
 use prony_types::{Event, RunRecord, Sample, Telemetry};
 use rustix::fs::{FlockOperation, flock};
 
 use super::redactor::Redactor;
+
+/// What a cell's workers print, by name.
+const WORKER_LOG: &str = "worker.log";
 
 /// The run folder and its open logs.
 #[derive(Debug)]
@@ -20,6 +28,8 @@ pub(crate) struct Files {
     events: Log<LineLog>,
     metrics: Log<LineLog>,
     redactor: Option<Redactor>,
+    /// What workers of a redacted run print, by slug. These files have no name: if this process dies, nobody reads them.
+    unseen: Mutex<BTreeMap<String, File>>,
     /// Held while this process writes here.
     _claim: File,
 }
@@ -75,7 +85,7 @@ impl Files {
     pub(crate) fn new(folder: RunFolder, redactor: Option<Redactor>) -> anyhow::Result<Files> {
         match Logs::open(&folder) {
             Ok(Logs { samples, events, metrics, claim }) => {
-                Ok(Files { samples, events, metrics, folder, redactor, _claim: claim })
+                Ok(Files { samples, events, metrics, folder, redactor, unseen: Mutex::default(), _claim: claim })
             }
             Err(error) => {
                 let _ = folder.discard();
@@ -92,18 +102,41 @@ impl Files {
     /// A cell has ended and writes its log no more.
     pub(super) fn close_cell(&self, slug: &str) {
         let Some(redactor) = &self.redactor else { return };
-        let files = std::fs::read_dir(self.folder.file("cells").join(slug)).into_iter().flatten().flatten();
-        let logs = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|ending| ending == "log"));
-        for log in logs {
-            if let Err(error) = redactor.text_file(&log) {
-                tracing::error!("{error:#}");
-            }
+        if let Err(error) = self.show_log(slug, redactor) {
+            tracing::error!("{error:#}");
         }
     }
 
+    /// What a cell's workers printed, without what must not be seen.
+    fn show_log(&self, slug: &str, redactor: &Redactor) -> anyhow::Result<()> {
+        let unseen = self.unseen.lock().ok().and_then(|mut unseen| unseen.remove(slug));
+        if let Some(mut file) = unseen {
+            let mut text = Vec::new();
+            file.rewind()?;
+            file.take(Kind::Log.cap_bytes()).read_to_end(&mut text)?;
+            self.folder.write_cell(slug, WORKER_LOG, &text_of(redactor, &text))?;
+        }
+        redactor.logs(&self.folder.cell(slug)?)
+    }
+
     /// Where a cell's workers print to.
-    pub(super) fn cell_log(&self, slug: &str) -> PathBuf {
-        self.folder.file("cells").join(slug).join("worker.log")
+    pub(super) fn cell_log(&self, slug: &str) -> Result<File, StoreError> {
+        if self.redactor.is_none() {
+            return self.folder.cell_log(slug, WORKER_LOG);
+        }
+        let cell = self.folder.cell(slug)?;
+        let io = |cause| StoreError::Io { action: "make a log in", path: cell.path().to_owned(), cause };
+        let mut unseen = self.unseen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let file = match unseen.entry(slug.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(tempfile::tempfile_in(cell.path()).map_err(io)?),
+        };
+        file.try_clone().map_err(io)
+    }
+
+    /// Where this process writes what it does.
+    pub(crate) fn run_log(&self) -> Result<File, StoreError> {
+        self.folder.log("run.log")
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -114,13 +147,23 @@ impl Files {
         self.folder.cell_dir(slug)
     }
 
+    /// A file of a cell, if it is a regular file of the cell's own folder.
+    pub(super) fn cell_file(&self, slug: &str, name: &str, kind: Kind) -> Result<PathBuf, StoreError> {
+        self.folder.cell_file(slug, name, kind)
+    }
+
+    /// A folder of the run that nothing was in before.
+    pub(super) fn make_new(&self, name: &str) -> Result<PathBuf, StoreError> {
+        self.folder.make_new(name)
+    }
+
     /// A file of a cell's own, without what must not be seen.
-    pub(super) fn write_json(&self, path: &Path, value: &impl serde::Serialize) -> anyhow::Result<()> {
+    pub(super) fn write_json(&self, slug: &str, name: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
         let text = match &self.redactor {
             Some(redactor) => serde_json::to_vec_pretty(&redactor.json(value))?,
             None => serde_json::to_vec_pretty(value)?,
         };
-        Ok(write_atomic(path, &text)?)
+        Ok(self.folder.write_cell(slug, name, &text)?)
     }
 
     pub(crate) fn read_samples(&self) -> Result<Vec<(String, Sample)>, StoreError> {
@@ -136,7 +179,11 @@ impl Files {
     }
 
     pub(super) fn log_reading(&mut self, reading: &Telemetry) {
-        self.metrics.write(|log| log.append(reading));
+        let redactor = self.redactor.as_ref();
+        self.metrics.write(|log| match redactor {
+            Some(redactor) => log.append(&redactor.json(reading)),
+            None => log.append(reading),
+        });
     }
 
     pub(super) fn log_samples(&mut self, cell: &str, samples: &[Sample]) {
@@ -154,8 +201,7 @@ impl Files {
 
     pub(super) fn write_environment(&self, record: &RunRecord) -> anyhow::Result<()> {
         let text = prony_probe::env_report(&self.shown(record).environment);
-        write_atomic(&self.folder.file("env_report.txt"), text.as_bytes())?;
-        Ok(())
+        Ok(self.folder.write("env_report.txt", text.as_bytes())?)
     }
 
     pub(super) fn write_record(&self, record: &RunRecord) -> anyhow::Result<()> {
@@ -175,7 +221,7 @@ impl Files {
     fn write_reports(&self, record: &RunRecord) -> anyhow::Result<()> {
         let record = &self.shown(record);
         self.write_sidecars(record)?;
-        write_reports(self.folder.path(), record)?;
+        write_reports(&self.folder, record)?;
         let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
         match broken.into_iter().flatten().next() {
             Some(error) => Err(anyhow::anyhow!("{error}")).context("a log of this run is not complete"),
@@ -193,11 +239,14 @@ impl Files {
                 "backend": cell.backend,
                 "prony": record.run.version,
             });
-            let folder = self.folder.cell_dir(&cell.slug)?;
-            write_atomic(&folder.join("sidecar.json"), &serde_json::to_vec_pretty(&sidecar)?)?;
+            self.folder.write_cell(&cell.slug, "sidecar.json", &serde_json::to_vec_pretty(&sidecar)?)?;
         }
         Ok(())
     }
+}
+
+fn text_of(redactor: &Redactor, log: &[u8]) -> Vec<u8> {
+    redactor.text(&String::from_utf8_lossy(log)).into_bytes()
 }
 
 /// Marks a run folder as being written to, unless somebody else does already.
@@ -215,40 +264,35 @@ pub(crate) fn refuse_if_written(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes `report.md`, `report.html` and the comparison tables into a run folder.
-fn write_reports(folder: &Path, record: &RunRecord) -> anyhow::Result<()> {
-    write_atomic(&folder.join("report.md"), prony_report::markdown(record).as_bytes())?;
-    let html = prony_report::html(record, &pictures(folder, record))?;
-    write_atomic(&folder.join("report.html"), html.as_bytes())?;
+fn write_reports(run: &RunFolder, record: &RunRecord) -> anyhow::Result<()> {
+    run.write("report.md", prony_report::markdown(record).as_bytes())?;
+    let html = prony_report::html(record, &pictures(run.folder(), record))?;
+    run.write("report.html", html.as_bytes())?;
     for imgsz in prony_report::imgsz_groups(record) {
         let table = prony_report::csv(record, &imgsz);
-        write_atomic(&folder.join(format!("latency_comparative_{imgsz}.csv")), table.as_bytes())?;
+        run.write(&format!("latency_comparative_{imgsz}.csv"), table.as_bytes())?;
     }
     Ok(())
 }
 
-/// The thumbnails that are there.
-pub(crate) fn pictures(folder: &Path, record: &RunRecord) -> Vec<Picture> {
-    let read = |slug: &str, file: &str| {
-        // A record is data from outside: a file name in it must not lead anywhere else.
-        let name = Path::new(file).file_name().filter(|name| *name == file)?;
-        fs::read(folder.join("cells").join(slug).join(name)).ok()
-    };
-    let of_cell = |cell: &prony_types::CellRecord| {
-        let slug =
-            Path::new(&cell.slug).file_name().filter(|name| *name == cell.slug.as_str()).map(|_| cell.slug.clone());
-        cell.thumbnails
-            .iter()
-            .filter_map(|thumbnail| {
-                Some(Picture {
+/// The thumbnails that are there. A record and its folder are data from outside: only images of the cell's own folder go
+/// into a page.
+pub(crate) fn pictures(run: &Folder, record: &RunRecord) -> Vec<Picture> {
+    let mut found = Vec::new();
+    for cell in &record.cells {
+        for thumbnail in &cell.thumbnails {
+            match prony_store::picture_of(run, &cell.slug, &thumbnail.file) {
+                Ok(bytes) => found.push(Picture {
                     cell: cell.id.clone(),
                     file: thumbnail.file.clone(),
                     caption: thumbnail.caption.clone(),
-                    bytes: read(slug.as_deref()?, &thumbnail.file)?,
-                })
-            })
-            .collect::<Vec<_>>()
-    };
-    record.cells.iter().flat_map(of_cell).collect()
+                    bytes,
+                }),
+                Err(error) => tracing::debug!("{}: picture {} is left out: {error}", cell.id, thumbnail.file),
+            }
+        }
+    }
+    found
 }
 
 /// RFC 3339, UTC, to the second.
@@ -263,8 +307,6 @@ pub(crate) fn utc_stamp() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use prony_types::Phase;
 
     use super::*;
@@ -273,9 +315,9 @@ mod tests {
     fn a_full_disk_breaks_a_log_and_not_the_run() {
         let dir = tempfile::tempdir().unwrap();
         let folder = RunFolder::create(dir.path(), "x", "20261115T000000Z").unwrap();
-        symlink("/dev/full", folder.file("events.jsonl")).unwrap();
-        symlink("/dev/full", folder.file("samples.csv")).unwrap();
         let mut files = Files::new(folder, None).unwrap();
+        let full = File::options().append(true).open("/dev/full").unwrap();
+        files.samples = Log::Open(SampleLog::on(full, &files.folder.file("samples.csv")));
         let sample = Sample {
             start_ns: 1,
             phase: Phase::Steady,

@@ -1,5 +1,6 @@
 //! Makes artifacts for commands that run no plan: each in a process of its own, with its progress shown.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -75,7 +76,14 @@ impl Maker<'_> {
             _ => None,
         };
         let failed = |kind, reason| Err(NotMade::Failed(kind, reason));
-        match errand(job, &self.log, self.interrupt, PATIENCE, last_word) {
+        let log = match File::options().create(true).append(true).open(&self.log) {
+            Ok(log) => log,
+            Err(error) => {
+                let reason = format!("cannot open {}: {error}", self.log.display());
+                return failed(FailureKind::Internal, reason);
+            }
+        };
+        match errand(job, log, self.interrupt, PATIENCE, last_word) {
             Errand::Done(outcome) => outcome,
             Errand::NotStarted(reason) => failed(FailureKind::Internal, reason),
             Errand::Died(cause, _) => {

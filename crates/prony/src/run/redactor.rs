@@ -1,142 +1,95 @@
-//! Leaves host name and paths out of what a run writes, so that it can be shown to others. The host name is only in
-//! the environment, which `prony_store::redact` clears; paths may be in any text.
+//! Leaves the names of host and user and all paths out of what a run writes, so that it can be shown to others. What must not
+//! be seen is known by value: what the user gave, what the plan names, and what the machine says about itself.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use prony_store::write_atomic;
-use prony_types::{DataSource, DataSpec, ModelSource, Plan, RunRecord, SourceSpec};
+use prony_files::{Folder, Kind};
+use prony_store::Secrets;
+use prony_types::{Environment, Plan, RunRecord};
 use serde::Serialize;
 use serde_json::Value;
+
+/// Variables whose values are folders of the user's.
+const VARIABLES: [&str; 12] = [
+    "HOME",
+    "PWD",
+    "TMPDIR",
+    "PRONY_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PIXI_PROJECT_ROOT",
+    "LD_LIBRARY_PATH",
+    "PATH",
+];
+/// Variables that say who the user is.
+const USERS: [&str; 4] = ["USER", "LOGNAME", "SUDO_USER", "USERNAME"];
 
 /// Knows what must not be seen.
 #[derive(Clone, Debug)]
 pub(crate) struct Redactor {
-    /// Needle and what stands for it, longest first.
-    needles: Vec<(String, String)>,
+    secrets: Secrets,
 }
 
 impl Redactor {
     /// Everything private about a plan on this machine.
-    pub(crate) fn new(plan: &Plan, out: &Path, home: Option<&Path>) -> Redactor {
-        let mut folders: Vec<PathBuf> = Vec::new();
-        let mut add = |path: &Path| folders.extend(std::path::absolute(path).ok());
-        add(out);
-        add(Path::new("."));
-        std::env::var_os("HOME").iter().for_each(|home| add(Path::new(home)));
-        match &plan.input.source {
-            SourceSpec::Dir(path) | SourceSpec::Tensor(path) => add(path),
-            SourceSpec::Scenes => {}
+    pub(crate) fn new(plan: &Plan, out: &Path, home: Option<&Path>, environment: &Environment) -> Redactor {
+        let mut secrets = Secrets::default();
+        secrets.add_path(out);
+        std::env::current_dir().iter().for_each(|folder| secrets.add_path(folder));
+        std::env::current_exe().iter().for_each(|binary| secrets.add_path(binary));
+        crate::runtime::home::folder(home).iter().for_each(|home| secrets.add_path(home));
+        std::env::args().skip(1).for_each(|word| secrets.add_argument(&word));
+        for value in VARIABLES.iter().filter_map(std::env::var_os) {
+            std::env::split_paths(&value).filter(|path| path.is_absolute()).for_each(|path| secrets.add_path(&path));
         }
-        if let Some(DataSpec { source, ids, images, .. }) = plan.evaluation.as_ref().map(|spec| &spec.data) {
-            if let DataSource::Path(path) = source {
-                add(path);
-                path.parent().into_iter().for_each(&mut add);
-            }
-            images.iter().for_each(|path| add(path));
-            ids.iter().filter_map(|path| path.parent()).for_each(&mut add);
+        prony_store::paths_of(plan).iter().for_each(|path| secrets.add_path(path));
+        for runtime in &environment.runtimes {
+            runtime.path.iter().chain(&runtime.looked).for_each(|path| secrets.add_path(Path::new(path)));
         }
-        plan.gates.baseline.iter().filter_map(|path| path.parent()).for_each(&mut add);
-        crate::runtime::home::folder(home).iter().for_each(|home| add(home));
-        let models = plan.cells.iter().map(|cell| &cell.model).chain(&plan.reference.model);
-        for model in models {
-            if let ModelSource::File(path) = &model.source {
-                path.parent().iter().for_each(|parent| add(parent));
-            }
-            model.origin.iter().filter_map(|origin| origin.path.parent()).for_each(&mut add);
-        }
-        let own = plan.cells.iter().flat_map(|cell| cell.runtime.iter().chain(&cell.builder));
-        for runtime in own.chain(&plan.reference.runtime) {
-            let libraries = std::iter::once(&runtime.library).chain(runtime.companions.values());
-            libraries.filter_map(|library| library.parent()).for_each(&mut add);
-            runtime.search.iter().for_each(|folder| add(folder));
-        }
-        let of_engines = plan.cells.iter().filter_map(|cell| cell.engine.as_ref()?.calibration.as_ref());
-        let of_rewrites = plan.cells.iter().filter_map(|cell| cell.rewrite.as_ref()?.calibration());
-        for calibration in of_engines.chain(of_rewrites) {
-            if let SourceSpec::Dir(path) | SourceSpec::Tensor(path) = &calibration.source {
-                add(path);
-            }
-        }
-        for provider in plan.cells.iter().map(|cell| &cell.provider) {
-            let caches = provider.trt_engine_cache.iter().chain(&provider.trt_timing_cache);
-            caches.chain(&provider.trt_int8_table).for_each(|path| add(path));
-            provider.trt_plugins.iter().filter_map(|plugin| plugin.parent()).for_each(&mut add);
-        }
-        let mut needles: Vec<(String, String)> = Vec::new();
-        for folder in folders.iter().filter(|folder| folder.components().count() > 1) {
-            let name = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            let folder = folder.display().to_string();
-            needles.push((format!("{folder}/"), String::new()));
-            needles.push((folder, name));
-        }
-        needles.sort_by_key(|(needle, _)| std::cmp::Reverse(needle.len()));
-        Redactor { needles }
+        environment.python.iter().for_each(|package| secrets.add_path(Path::new(&package.place)));
+        environment.hostname.iter().for_each(|host| secrets.add_host(host));
+        secrets.add_host(&rustix::system::uname().nodename().to_string_lossy());
+        USERS.iter().filter_map(|name| std::env::var(name).ok()).for_each(|user| secrets.add_user(&user));
+        account().iter().for_each(|user| secrets.add_user(user));
+        Redactor { secrets }
     }
 
     /// A text without them.
     pub(crate) fn text(&self, text: &str) -> String {
-        self.needles.iter().fold(text.to_owned(), |text, (needle, stand_in)| replace(&text, needle, stand_in))
+        self.secrets.text(text)
     }
 
     /// A value as JSON without what must not be seen.
     pub(crate) fn json(&self, value: &impl Serialize) -> Value {
         let mut value = serde_json::to_value(value).unwrap_or_default();
-        self.scrub(&mut value);
+        self.secrets.json(&mut value);
         value
     }
 
-    fn scrub(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => *text = self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.scrub(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.scrub(field)),
-            _ => {}
-        }
-    }
-
-    /// A record: by its fields first, then whatever its free texts still hold.
+    /// A record.
     pub(crate) fn record(&self, record: &mut RunRecord) {
-        prony_store::redact(record);
-        if let Ok(scrubbed) = serde_json::from_value(self.json(record)) {
-            *record = scrubbed;
-        }
+        prony_store::redact(record, &self.secrets);
     }
 
-    /// Rewrites a log file; one that is not there is no problem.
-    pub(crate) fn text_file(&self, path: &Path) -> anyhow::Result<()> {
-        if let Ok(text) = fs::read(path) {
-            write_atomic(path, self.text(&String::from_utf8_lossy(&text)).as_bytes())?;
+    /// Rewrites the logs of a folder.
+    pub(crate) fn logs(&self, folder: &Folder) -> anyhow::Result<()> {
+        for name in folder.names()? {
+            if Path::new(&name).extension().is_some_and(|ending| ending == "log") {
+                let text = folder.read(&name, Kind::Log)?;
+                folder.replace(&name, self.text(&String::from_utf8_lossy(&text)).as_bytes())?;
+            }
         }
         Ok(())
     }
 }
 
-/// Replaces a path where it stands as a whole, not where it is the beginning of a longer name.
-fn replace(text: &str, needle: &str, stand_in: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(needle) {
-        let (before, found) = rest.split_at(at);
-        let after = &found[needle.len()..];
-        let inside_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-        let begins = !before.chars().next_back().is_some_and(inside_name);
-        let ends = needle.ends_with('/') || !after.chars().next().is_some_and(inside_name);
-        out.push_str(before);
-        out.push_str(if begins && ends { stand_in } else { needle });
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::replace;
-
-    #[test]
-    fn a_path_is_replaced_whole_or_not_at_all() {
-        assert_eq!(replace("in /a/b, /a/b/c and /a/bc", "/a/b", "b"), "in b, b/c and /a/bc");
-        assert_eq!(replace("/a/b/c.png: bad; x/a/b/d", "/a/b/", ""), "c.png: bad; x/a/b/d");
-    }
+/// The name of the account that runs this process.
+fn account() -> Option<String> {
+    let accounts = prony_files::read_text(Path::new("/etc/passwd"), Kind::List).ok()?;
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let mut lines = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    lines.find(|fields| fields.get(2) == Some(&uid.as_str())).map(|fields| fields[0].to_owned())
 }

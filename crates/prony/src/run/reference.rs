@@ -1,26 +1,28 @@
-//! Outputs that cells are held against: computed in a process of their own when the clocks have stopped, and kept by model
+//! Outputs that cells are compared with: computed in a process of their own when the clocks have stopped, and kept by model
 //! and frames for the next run.
 
-use std::fs;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use prony_judge::agreement;
-use prony_model::sha256_hex;
+use prony_store::StoreError;
 use prony_types::{
     BackendName, CellSpec, EventKind, InputSpec, Job, PostSpec, Precision, ReferenceJob, ReferenceSpec, SceneKind,
     WORKER_PROTOCOL,
 };
+use serde_json::{Value, json};
 
 use super::errand::{Errand, errand};
 use super::interrupt::Interrupt;
 use super::oom::OomWatch;
-
-/// Files that the cache keeps; the oldest go first. One is a few megabytes.
-const KEPT: usize = 32;
+use super::reference_cache::{ReferenceCache, file_name};
 
 /// Where references are, and how to make them.
 pub(super) struct References<'a> {
+    /// Those of earlier runs; `None` where there is no home that can be used.
+    pub(super) cache: Option<ReferenceCache>,
+    /// A folder of this run's own, where they are made: a home that is full or cannot be written to takes nothing away.
     pub(super) folder: PathBuf,
     pub(super) spec: &'a ReferenceSpec,
     pub(super) input: &'a InputSpec,
@@ -37,7 +39,7 @@ impl References<'_> {
         cell: &CellSpec,
         scenes: SceneKind,
         frames_sha256: &str,
-        log: &Path,
+        log: impl Fn() -> Result<File, StoreError>,
     ) -> Result<PathBuf, String> {
         if self.spec.model.is_none() && cell.model.source.is_engine() {
             return Err("an engine holds no model that could be computed otherwise; give one with --reference".into());
@@ -47,13 +49,19 @@ impl References<'_> {
         let epsilon = agreement::epsilon(cell.precision).or(agreement::epsilon(fp32)).unwrap_or(0.0);
         let mut reasons = Vec::new();
         for candidate in self.candidates(cell) {
-            let file = self.folder.join(format!("{}.ref", self.key(&candidate, epsilon, frames_sha256)));
+            let recipe = self.recipe(&candidate, epsilon, frames_sha256);
+            if let Some(kept) = self.cache.as_ref().and_then(|cache| cache.find(&recipe)) {
+                return Ok(kept);
+            }
+            let file = self.folder.join(file_name(&recipe));
+            // Nobody but this run writes there: it is what another cell was compared with.
             if prony_bench::reference_by(&file).is_some() {
                 return Ok(file);
             }
+            let log = log().map_err(|e| e.to_string())?;
             match self.compute(&candidate, epsilon, scenes, &file, log) {
                 Ok(()) => {
-                    self.prune(&file);
+                    self.keep(&recipe, &file);
                     return Ok(file);
                 }
                 Err(reason) => reasons.push(format!("{}: {reason}", candidate.backend)),
@@ -63,6 +71,13 @@ impl References<'_> {
             }
         }
         Err(reasons.join("; "))
+    }
+
+    /// For the next run, if the home takes it.
+    fn keep(&self, recipe: &Value, file: &Path) {
+        if let Some(Err(error)) = self.cache.as_ref().map(|cache| cache.keep(recipe, file)) {
+            tracing::warn!("the reference is not kept for the next run: {error}");
+        }
     }
 
     /// The cell as its own reference: the file in its own precision, on the backend of the plan, else the embedded one.
@@ -83,11 +98,20 @@ impl References<'_> {
         candidates
     }
 
-    fn key(&self, candidate: &CellSpec, epsilon: f64, frames_sha256: &str) -> String {
-        let runtime = candidate.runtime.as_ref().map(|runtime| &runtime.version);
-        let shape = (candidate.imgsz, candidate.batch, candidate.head, &candidate.model.sha256);
-        let whole = (candidate.backend, runtime, shape, &self.post, epsilon, frames_sha256, crate::version::VERSION);
-        sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32].to_owned()
+    /// All that decides the values.
+    fn recipe(&self, candidate: &CellSpec, epsilon: f64, frames_sha256: &str) -> Value {
+        json!({
+            "backend": candidate.backend,
+            "runtime": candidate.runtime.as_ref().map(|runtime| &runtime.version),
+            "imgsz": candidate.imgsz,
+            "batch": candidate.batch,
+            "head": candidate.head,
+            "model_sha256": candidate.model.sha256,
+            "post": self.post,
+            "epsilon": epsilon,
+            "frames_sha256": frames_sha256,
+            "prony": crate::version::VERSION,
+        })
     }
 
     fn compute(
@@ -96,7 +120,7 @@ impl References<'_> {
         epsilon: f64,
         scenes: SceneKind,
         file: &Path,
-        log: &Path,
+        log: File,
     ) -> Result<(), String> {
         let job = Job::Reference(ReferenceJob {
             protocol: WORKER_PROTOCOL,
@@ -122,21 +146,6 @@ impl References<'_> {
             Errand::Died(cause, _) => Err(format!("its worker {cause}")),
             Errand::Interrupted => Err("interrupted".into()),
             Errand::Silent => Err("no sign of life; killed (--timeout)".into()),
-        }
-    }
-
-    /// Keeps the cache small. Another run may do the same at once; a file that is gone already is no matter.
-    fn prune(&self, newest: &Path) {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        let mut files: Vec<_> = entries
-            .flatten()
-            .filter(|entry| entry.path() != newest)
-            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-            .collect();
-        files.sort();
-        let surplus = (files.len() + 1).saturating_sub(KEPT);
-        for (_, file) in files.into_iter().take(surplus) {
-            let _ = fs::remove_file(file);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Starts a child of this very binary with its job. Its stdout and stderr beside events go to `log`.
-    pub(crate) fn spawn(index: usize, job: Job, log: &Path, messages: Sender<Message>) -> anyhow::Result<Worker> {
+    pub(crate) fn spawn(index: usize, job: Job, log: File, messages: Sender<Message>) -> anyhow::Result<Worker> {
         let shared = Shared::create()?;
         let job = match job {
             Job::Measure(job) => {
@@ -57,7 +57,6 @@ impl Worker {
             Job::Rewrite(job) => Job::Rewrite(RewriteJob { ring_fd: shared.raw_fd(), ..job }),
             job @ (Job::Discover(_) | Job::Inspect(_)) => job,
         };
-        let log = File::options().create(true).append(true).open(log)?;
         let mut child = Command::new(std::env::current_exe()?)
             .arg(WORKER_VERB)
             .envs(search_paths(search(&job)))
