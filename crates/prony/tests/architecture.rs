@@ -34,8 +34,22 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prony-bench", &["prony-types", "prony-judge", "prony-vision", "prony-source", "prony-backend", "prony-forge"]),
     ("prony-store", &["prony-types"]),
     ("prony-report", &["prony-types"]),
+    ("prony-runtimes", &[]),
+    ("prony-plan", &["prony-types", "prony-source"]),
     // For tests alone: damaged files for the readers.
-    ("prony-fuzz", &["prony-types", "prony-model", "prony-source"]),
+    (
+        "prony-fuzz",
+        &[
+            "prony-types",
+            "prony-model",
+            "prony-source",
+            "prony-store",
+            "prony-report",
+            "prony-forge",
+            "prony-plan",
+            "prony-runtimes",
+        ],
+    ),
     // For tests alone: a stand-in for TensorRT.
     ("prony-standin", &[]),
 ];

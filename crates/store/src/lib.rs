@@ -15,4 +15,4 @@ pub use error::StoreError;
 pub use folder::{RunFolder, read_record_at};
 pub use lines::{LineLog, read_lines, read_telemetry};
 pub use redaction::redact;
-pub use samples::{SampleLog, read_samples};
+pub use samples::{LoggedSample, SampleLog, parse_samples, read_samples};

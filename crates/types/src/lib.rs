@@ -11,12 +11,14 @@ mod environment;
 mod event;
 mod image;
 mod job;
+pub mod os_text;
 mod plan;
 mod record;
 mod rewrite;
 mod roofline;
 mod sample;
 mod tensor;
+pub mod text;
 mod verdict;
 
 pub use accuracy::{

@@ -35,7 +35,7 @@ impl Target {
             ensure!(!same, "{shown} is the model itself; name another file with -o");
         }
         ensure!(file.extension().is_some_and(|ending| ending == "onnx"), "{shown}: the output must end in .onnx");
-        let beside = PathBuf::from(format!("{shown}.json"));
+        let beside = file.with_added_extension("json");
         for path in [&file, &beside] {
             let there = path.symlink_metadata().is_ok();
             ensure!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use prony_report::Picture;
-use prony_store::{LineLog, RunFolder, SampleLog, StoreError, write_atomic};
+use prony_store::{LineLog, LoggedSample, RunFolder, SampleLog, StoreError, write_atomic};
 use prony_types::{Event, RunRecord, Sample, Telemetry};
 use rustix::fs::{FlockOperation, flock};
 
@@ -123,7 +123,7 @@ impl Files {
         Ok(write_atomic(path, &text)?)
     }
 
-    pub(crate) fn read_samples(&self) -> Result<Vec<(String, Sample)>, StoreError> {
+    pub(crate) fn read_samples(&self) -> Result<Vec<LoggedSample>, StoreError> {
         prony_store::read_samples(&self.folder.file("samples.csv"))
     }
 
@@ -139,17 +139,28 @@ impl Files {
         self.metrics.write(|log| log.append(reading));
     }
 
-    pub(super) fn log_samples(&mut self, cell: &str, samples: &[Sample]) {
+    pub(super) fn log_samples(&mut self, cell: &str, attempt: u32, samples: &[Sample]) {
         self.samples.write(|log| {
-            samples.iter().try_for_each(|sample| log.append(cell, sample))?;
+            samples.iter().try_for_each(|sample| log.append(cell, attempt, sample))?;
             log.flush()
         });
     }
 
-    /// Everything that the record says, rendered and on disk; names whatever could not be written.
-    pub(crate) fn write_all(&self, record: &RunRecord) -> anyhow::Result<()> {
-        self.write_record(record)?;
-        self.write_reports(record)
+    /// Everything that the record says, rendered and on disk. What cannot be written does not keep the rest from it.
+    pub(crate) fn write_all(&self, record: &RunRecord) -> Written {
+        let mut written = Written::default();
+        written.note(self.write_record(record));
+        let record = &self.shown(record);
+        written.note(self.write_sidecars(record));
+        let folder = self.folder.path();
+        written.note(write_markdown(folder, record));
+        written.page = written.note(write_page(folder, record));
+        written.note(write_tables(folder, record));
+        let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
+        if let Some(error) = broken.into_iter().flatten().next() {
+            written.note(Err::<(), _>(anyhow::anyhow!("{error}")).context("a log of this run is not complete"));
+        }
+        written
     }
 
     pub(super) fn write_environment(&self, record: &RunRecord) -> anyhow::Result<()> {
@@ -170,17 +181,6 @@ impl Files {
             redactor.record(&mut shown);
         }
         shown
-    }
-
-    fn write_reports(&self, record: &RunRecord) -> anyhow::Result<()> {
-        let record = &self.shown(record);
-        self.write_sidecars(record)?;
-        write_reports(self.folder.path(), record)?;
-        let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
-        match broken.into_iter().flatten().next() {
-            Some(error) => Err(anyhow::anyhow!("{error}")).context("a log of this run is not complete"),
-            None => Ok(()),
-        }
     }
 
     /// What ran in each cell, beside its log and pictures.
@@ -214,11 +214,43 @@ pub(crate) fn refuse_if_written(folder: &Path) -> anyhow::Result<()> {
     claim(folder).map(drop)
 }
 
-/// Writes `report.md`, `report.html` and the comparison tables into a run folder.
-fn write_reports(folder: &Path, record: &RunRecord) -> anyhow::Result<()> {
-    write_atomic(&folder.join("report.md"), prony_report::markdown(record).as_bytes())?;
+/// What came of writing a run.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// The page, if it is there and of this record.
+    pub(crate) page: Option<PathBuf>,
+    /// The first thing that could not be written.
+    pub(crate) problem: Option<anyhow::Error>,
+}
+
+impl Written {
+    fn note<T>(&mut self, outcome: anyhow::Result<T>) -> Option<T> {
+        match outcome {
+            Ok(done) => Some(done),
+            Err(error) => {
+                match self.problem {
+                    Some(_) => tracing::error!("{error:#}"),
+                    None => self.problem = Some(error),
+                }
+                None
+            }
+        }
+    }
+}
+
+fn write_markdown(folder: &Path, record: &RunRecord) -> anyhow::Result<()> {
+    Ok(write_atomic(&folder.join("report.md"), prony_report::markdown(record).as_bytes())?)
+}
+
+fn write_page(folder: &Path, record: &RunRecord) -> anyhow::Result<PathBuf> {
     let html = prony_report::html(record, &pictures(folder, record))?;
-    write_atomic(&folder.join("report.html"), html.as_bytes())?;
+    let page = folder.join("report.html");
+    write_atomic(&page, html.as_bytes())?;
+    Ok(page)
+}
+
+/// The comparison tables, one per input size.
+fn write_tables(folder: &Path, record: &RunRecord) -> anyhow::Result<()> {
     for imgsz in prony_report::imgsz_groups(record) {
         let table = prony_report::csv(record, &imgsz);
         write_atomic(&folder.join(format!("latency_comparative_{imgsz}.csv")), table.as_bytes())?;
@@ -286,7 +318,7 @@ mod tests {
             total_ns: 9,
         };
         for _ in 0..2 {
-            files.log_samples("cell", &[sample]);
+            files.log_samples("cell", 1, &[sample]);
         }
         let error = files.samples.error().unwrap();
         assert!(error.contains("samples.csv") && error.contains("No space left"), "{error}");

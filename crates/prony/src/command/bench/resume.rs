@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use prony_store::RunFolder;
+use prony_types::os_text::path_to_text;
 use prony_types::{
     BackendName, CellRecord, CellSpec, CellStatus, Environment, Plan, RunRecord, RuntimeName, RuntimeRecord,
     RuntimeSpec, RuntimeState,
@@ -99,7 +100,7 @@ type Then = (String, String, String);
 /// Every library with its version then and now. A companion's version then is in the environment of the run.
 fn runtimes(record: &RunRecord, found: &Found) -> Vec<Then> {
     let version = |copies: &[RuntimeRecord], path: &Path| {
-        let path = path.display().to_string();
+        let path = path_to_text(path);
         let ready = |copy: &&RuntimeRecord| copy.state == RuntimeState::Ready && copy.path.as_ref() == Some(&path);
         let copy = copies.iter().find(ready);
         copy.map_or_else(|| "gone".to_owned(), |copy| copy.version.clone().unwrap_or_else(|| "unknown".to_owned()))

@@ -1,6 +1,7 @@
 //! `prony data fetch`: files from a server, one after the other.
 
 use anyhow::bail;
+use prony_types::os_text::path_to_text;
 use prony_types::ExitCode;
 use serde_json::{Value, json};
 
@@ -81,10 +82,10 @@ fn as_text(done: &Fetched) -> String {
 fn as_json(url: &Url, fetched: &anyhow::Result<Fetched>) -> Value {
     let mut file = match fetched {
         Ok(Fetched::Whole { path, bytes, sha256 }) => {
-            json!({ "status": "fetched", "path": path, "bytes": bytes, "sha256": sha256 })
+            json!({ "status": "fetched", "path": path_to_text(path), "bytes": bytes, "sha256": sha256 })
         }
-        Ok(Fetched::There { path }) => json!({ "status": "there", "path": path }),
-        Ok(Fetched::Stopped { part, bytes }) => json!({ "status": "interrupted", "part": part, "bytes": bytes }),
+        Ok(Fetched::There { path }) => json!({ "status": "there", "path": path_to_text(path) }),
+        Ok(Fetched::Stopped { part, bytes }) => json!({ "status": "interrupted", "part": path_to_text(part), "bytes": bytes }),
         Err(error) => json!({ "status": "failed", "reason": format!("{error:#}") }),
     };
     file["url"] = json!(url.to_string());

@@ -1,6 +1,7 @@
 //! `prony data subset`: a slice as a data set of its own.
 
 use prony_source::dataset::subset::{self, SubsetSpec, Transfer};
+use prony_types::os_text::path_to_text;
 use prony_types::ExitCode;
 use serde_json::json;
 
@@ -33,7 +34,7 @@ pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
     if args.print.json {
         let value = json!({
             "schema": "prony.subset/1",
-            "out": args.out,
+            "out": path_to_text(&args.out),
             "of": data.name,
             "images": summary.images,
             "objects": summary.objects,
