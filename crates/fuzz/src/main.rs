@@ -78,7 +78,8 @@ fn parse(words: &[String]) -> Result<Spec, String> {
     let jobs = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut spec = Spec { readers: Vec::new(), jobs, seconds: 60, seed: 1, folder: "fuzz".into() };
     for name in names {
-        let known: Vec<Reader> = Reader::ALL.into_iter().filter(|reader| name == "all" || reader.name() == name).collect();
+        let known: Vec<Reader> =
+            Reader::ALL.into_iter().filter(|reader| name == "all" || reader.name() == name).collect();
         if known.is_empty() {
             return Err(format!("`{name}` is no reader"));
         }

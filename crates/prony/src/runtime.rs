@@ -13,8 +13,8 @@ mod view;
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) use prony_runtimes::{RuntimeName, Version};
 use prony_runtimes::{DiskError, layout, wheel};
+pub(crate) use prony_runtimes::{RuntimeName, Version};
 
 pub(crate) use self::install::{Order, Outcome, install};
 pub(crate) use self::installed::{Installed, Shelf, State};

@@ -136,7 +136,11 @@ impl Records<'_> {
 
     /// What was read, unless what is left over is too long to be a line that was cut short.
     fn torn<T>(&self, read: T) -> Result<T, (u64, &'static str)> {
-        if self.bytes.len() - self.at > LONGEST_TORN_CELL { Err((self.line, "a quote is not closed")) } else { Ok(read) }
+        if self.bytes.len() - self.at > LONGEST_TORN_CELL {
+            Err((self.line, "a quote is not closed"))
+        } else {
+            Ok(read)
+        }
     }
 }
 
@@ -244,10 +248,15 @@ mod tests {
     fn a_bad_line_is_an_error_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("samples.csv");
-        for bad in
-            ["c,steady,1,1,1,,,,,,9", "c,nap,1,1,1,,,,,,9,0", "c,steady,1,1,1,,,,,,9,0,1,0", "c,steady,1,1,1,,,x,,,9,0,1", "\"c\"x,steady,1,1,1,,,,,,9,0,1"]
-        {
-            fs::write(&path, format!("{HEADER}\nc,steady,1,1,1,,,,,,9,0,1\n{bad}\nc,steady,1,1,1,,,,,,9,0,1\n")).unwrap();
+        for bad in [
+            "c,steady,1,1,1,,,,,,9",
+            "c,nap,1,1,1,,,,,,9,0",
+            "c,steady,1,1,1,,,,,,9,0,1,0",
+            "c,steady,1,1,1,,,x,,,9,0,1",
+            "\"c\"x,steady,1,1,1,,,,,,9,0,1",
+        ] {
+            fs::write(&path, format!("{HEADER}\nc,steady,1,1,1,,,,,,9,0,1\n{bad}\nc,steady,1,1,1,,,,,,9,0,1\n"))
+                .unwrap();
             let error = read_samples(&path).unwrap_err().to_string();
             assert!(error.contains("samples.csv line 3"), "{bad}: {error}");
         }

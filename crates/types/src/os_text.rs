@@ -15,7 +15,8 @@ pub fn to_text(name: &OsStr) -> String {
     for chunk in name.as_bytes().utf8_chunks() {
         let mut rest = chunk.valid();
         // What looks like an escape already would be read back as one.
-        while let Some(at) = rest.match_indices('\\').map(|(at, _)| at).find(|&at| byte(&rest.as_bytes()[at..]).is_some())
+        while let Some(at) =
+            rest.match_indices('\\').map(|(at, _)| at).find(|&at| byte(&rest.as_bytes()[at..]).is_some())
         {
             out.push_str(&rest[..at]);
             out.push_str("\\x5c");
@@ -115,7 +116,10 @@ pub(crate) mod map {
 
     use super::{PathBuf, path_from_text, path_to_text};
 
-    pub(crate) fn serialize<K: Serialize, S: Serializer>(paths: &BTreeMap<K, PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<K: Serialize, S: Serializer>(
+        paths: &BTreeMap<K, PathBuf>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         to.collect_map(paths.iter().map(|(key, path)| (key, path_to_text(path))))
     }
 

@@ -96,7 +96,8 @@ mod tests {
             ("two\nlines", "\"two\nlines\""),
         ] {
             assert_eq!(csv_field(text), field, "{text:?}");
-            let inner = field.strip_prefix('"').and_then(|f| f.strip_suffix('"')).unwrap_or(field).replace("\"\"", "\"");
+            let inner =
+                field.strip_prefix('"').and_then(|f| f.strip_suffix('"')).unwrap_or(field).replace("\"\"", "\"");
             assert_eq!(csv_text(&inner), text);
         }
     }

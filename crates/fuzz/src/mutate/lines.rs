@@ -4,8 +4,8 @@ use crate::random::Random;
 
 /// What such formats are made of.
 const SIGNS: [&str; 22] = [
-    "\"", "'", ",", ":", "=", "[", "]", "{", "}", "\n", "\r\n", "  ", "- ", "#", "|", "\\", "\0", "\"\"\"", "[[", "&a *a", "\u{feff}",
-    "\u{1b}",
+    "\"", "'", ",", ":", "=", "[", "]", "{", "}", "\n", "\r\n", "  ", "- ", "#", "|", "\\", "\0", "\"\"\"", "[[",
+    "&a *a", "\u{feff}", "\u{1b}",
 ];
 
 /// Changes a line, a number or a sign.

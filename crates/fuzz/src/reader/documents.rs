@@ -44,7 +44,9 @@ fn rendered(record: &RunRecord, traces: &mut Traces) {
     let table = prony_report::csv_of_all(record);
     let page = prony_report::html(record, &[]);
     assert!(page.is_ok(), "the page: {}", page.as_ref().err().map(ToString::to_string).unwrap_or_default());
-    for (name, text) in [("terminal", &terminal), ("markdown", &markdown), ("csv", &table), ("html", &page.unwrap_or_default())] {
+    for (name, text) in
+        [("terminal", &terminal), ("markdown", &markdown), ("csv", &table), ("html", &page.unwrap_or_default())]
+    {
         traces.count(name, text.len() / 256);
         let hidden = text.chars().find(|&c| !matches!(c, '\n' | '\t') && is_unprintable(c));
         assert!(hidden.is_none(), "{name} has {hidden:?} in it");
@@ -90,13 +92,14 @@ pub(super) fn plan(input: &[u8], traces: &mut Traces) {
         Ok(options) => {
             traces.count("models", options.models.len());
             traces.at_number("options", std::mem::discriminant(&options.tier));
-            let given = [options.batch.is_some(), options.duration.is_some(), options.imgsz.is_some(), options.conf.is_some()];
+            let given =
+                [options.batch.is_some(), options.duration.is_some(), options.imgsz.is_some(), options.conf.is_some()];
             traces.at_number("given", (given, options.gate.len(), options.library.len(), options.engine.given_flag()));
             // A flag beats the file.
             let merged = BenchOptions::default().or(options);
             traces.count("merged", merged.models.len());
         }
-        Err(error) => traces.at("plan", format!("{error:#}")),
+        Err(error) => traces.at("plan", beginning(&format!("{error:#}"))),
     }
 }
 
@@ -108,7 +111,7 @@ pub(super) fn data_yaml(input: &[u8], traces: &mut Traces) {
             traces.count("names", names.len());
             names.iter().take(8).for_each(|name| traces.count("name", name.len()));
         }
-        Err(error) => traces.at("yaml", error),
+        Err(error) => traces.at("yaml", beginning(&error)),
     }
 }
 
@@ -137,15 +140,18 @@ pub(super) fn coco(input: &[u8], traces: &mut Traces) {
 pub(super) fn sidecar(input: &[u8], traces: &mut Traces) {
     match serde_json::from_slice::<Sidecar>(input) {
         Ok(sidecar) => traces.at_number("engine", (sidecar.recipe.key().len(), sidecar.notes.len().min(4))),
-        Err(error) => traces.at("engine", error),
+        Err(error) => traces.at("engine", beginning(&error.to_string())),
     }
     match serde_json::from_slice::<GraphSidecar>(input) {
         Ok(sidecar) => traces.at_number("graph", (sidecar.recipe.imgsz.is_some(), sidecar.notes.len().min(4))),
-        Err(error) => traces.at("graph", error),
+        Err(error) => traces.at("graph", beginning(&error.to_string())),
     }
     let Some(path) = as_file(input, "engine.json") else { return };
     match prony_model::Sidecar::beside(&path.with_extension("")) {
-        Ok(found) => traces.at("beside", format!("{:?}", found.map(|sidecar| (sidecar.dla_core.is_some(), sidecar.facts.len())))),
+        Ok(found) => {
+            traces.count("facts", found.as_ref().map_or(0, |sidecar| sidecar.facts.len()));
+            traces.at_number("beside", found.map(|sidecar| sidecar.dla_core.is_some()));
+        }
         Err(error) => traces.at("beside", without(&error.to_string(), &path)),
     }
 }
@@ -165,13 +171,23 @@ pub(super) fn wheel(input: &[u8], traces: &mut Traces) {
             Ok(files) => {
                 traces.count(runtime.as_str(), files.len());
                 for file in &files {
-                    assert!(folder.join(&file.path).is_file() && !file.path.contains(".."), "{} is not inside", file.path);
+                    assert!(
+                        folder.join(&file.path).is_file() && !file.path.contains(".."),
+                        "{} is not inside",
+                        file.path
+                    );
                 }
             }
             Err(error) => traces.at(runtime.as_str(), without(&format!("{error:#}"), &path)),
         }
         let _ = std::fs::remove_dir_all(&folder);
     }
+}
+
+/// The first words of an error: further on it may quote the file.
+fn beginning(error: &str) -> String {
+    let words = error.split('`').next().unwrap_or_default().split_whitespace().take(8);
+    words.filter(|word| word.chars().all(|c| c.is_ascii_alphabetic())).collect::<Vec<_>>().join(" ")
 }
 
 /// An error without the name of the case, which is the same every time and would hide the words behind it.

@@ -9,7 +9,8 @@ use prony_source::coco::{ResultRow, ResultWriter};
 use prony_source::synth;
 use prony_store::{LineLog, SampleLog};
 use prony_types::{
-    EngineIdentity, EngineSpec, Event, EventKind, FailureKind, HalfSpec, Phase, Precision, RewriteSpec, Sample, SceneKind,
+    EngineIdentity, EngineSpec, Event, EventKind, FailureKind, HalfSpec, Phase, Precision, RewriteSpec, Sample,
+    SceneKind,
 };
 
 use crate::{fixture, wheels};

@@ -29,8 +29,8 @@ use crate::options::BenchOptions;
 use crate::output::{Painted, StdoutError, print, print_painted};
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, MachineLock, Redactor, Run, artifacts, check_data, engines_to_build,
-    estimate_s, Written, refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
+    Beginning, Ending, Files, Interrupt, MachineLock, Redactor, Run, Written, artifacts, check_data, engines_to_build,
+    estimate_s, refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
 use crate::version::VERSION;

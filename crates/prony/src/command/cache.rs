@@ -1,8 +1,8 @@
 //! `prony cache`: the engines that were built and the graphs that were made, whether they are whole, and what may go.
 
 use prony_forge::{Cache, Described, Entry, Kind, Making, Pruned, Rule};
-use prony_types::os_text::path_to_text;
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
 use serde_json::json;
 
 use crate::args::{CacheArgs, CacheVerb, PruneArgs, PruneRule};
@@ -23,7 +23,9 @@ pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
 fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     let entries = cache.list();
     if json {
-        print_json(&json!({ "schema": "prony.cache/2", "folder": path_to_text(cache.folder()), "artifacts": entries }))?;
+        print_json(
+            &json!({ "schema": "prony.cache/2", "folder": path_to_text(cache.folder()), "artifacts": entries }),
+        )?;
         return Ok(ExitCode::Ok);
     }
     let mut text = String::new();

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use prony_types::os_text::path_to_text;
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
 use serde_json::{Value, json};
 
 use crate::args::{RuntimeArgs, RuntimeInstallArgs, RuntimeListArgs, RuntimeNameArgs, RuntimeVerb};

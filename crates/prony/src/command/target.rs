@@ -64,8 +64,9 @@ fn usual(source: &ModelSource, mark: &str) -> PathBuf {
     match source {
         ModelSource::Builtin(kind) => format!("builtin-{kind}{mark}.onnx").into(),
         ModelSource::File(path) => {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            path.with_file_name(format!("{stem}{mark}.onnx"))
+            let mut name = path.file_stem().unwrap_or_default().to_owned();
+            name.push(format!("{mark}.onnx"));
+            path.with_file_name(name)
         }
     }
 }

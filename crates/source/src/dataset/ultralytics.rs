@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use prony_types::DataSpec;
+use prony_types::os_text::to_text;
 use rayon::prelude::*;
 
 use super::assembly::{Assembly, Candidate};
@@ -75,7 +76,9 @@ fn names(yaml: &Yaml) -> Result<Vec<String>, String> {
             numbered.into_iter().map(|(_, name)| name).collect()
         }
         (Some(_), _) => return Err("names is neither a list nor a map".to_owned()),
-        (None, Some(count)) if count > MOST_CLASSES => return Err(format!("nc is {count}; at most {MOST_CLASSES} classes")),
+        (None, Some(count)) if count > MOST_CLASSES => {
+            return Err(format!("nc is {count}; at most {MOST_CLASSES} classes"));
+        }
         (None, Some(count)) => (0..count).map(|index| format!("class_{index}")).collect(),
         (None, None) => return Err("has neither names nor nc; is it a data set of Ultralytics?".to_owned()),
     };
@@ -220,7 +223,7 @@ fn add(assembly: &mut Assembly, id: i64, path: &Path, seen: Seen) {
     }
     let mut truths: Vec<Truth> = labels.labels.iter().map(|label| truth(label, size)).collect();
     assembly.number(&mut truths);
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = to_text(path.file_name().unwrap_or_default());
     let candidate = Candidate { id, name, origin: Origin::File(path.to_path_buf()), size: Some(size) };
     assembly.add(candidate, &truths);
 }

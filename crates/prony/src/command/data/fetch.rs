@@ -1,8 +1,8 @@
 //! `prony data fetch`: files from a server, one after the other.
 
 use anyhow::bail;
-use prony_types::os_text::path_to_text;
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
 use serde_json::{Value, json};
 
 use crate::args::FetchArgs;
@@ -85,7 +85,9 @@ fn as_json(url: &Url, fetched: &anyhow::Result<Fetched>) -> Value {
             json!({ "status": "fetched", "path": path_to_text(path), "bytes": bytes, "sha256": sha256 })
         }
         Ok(Fetched::There { path }) => json!({ "status": "there", "path": path_to_text(path) }),
-        Ok(Fetched::Stopped { part, bytes }) => json!({ "status": "interrupted", "part": path_to_text(part), "bytes": bytes }),
+        Ok(Fetched::Stopped { part, bytes }) => {
+            json!({ "status": "interrupted", "part": path_to_text(part), "bytes": bytes })
+        }
         Err(error) => json!({ "status": "failed", "reason": format!("{error:#}") }),
     };
     file["url"] = json!(url.to_string());

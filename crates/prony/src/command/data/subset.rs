@@ -1,8 +1,8 @@
 //! `prony data subset`: a slice as a data set of its own.
 
 use prony_source::dataset::subset::{self, SubsetSpec, Transfer};
-use prony_types::os_text::path_to_text;
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
 use serde_json::json;
 
 use crate::args::SubsetArgs;

@@ -154,11 +154,7 @@ fn only_one(
 }
 
 /// A tensor's index and the rest of `NAME=FILE`; the index is absent where only a file was given.
-pub(crate) fn named(
-    text: &str,
-    tensors: &[TensorInfo],
-    what: &str,
-) -> anyhow::Result<(Option<usize>, PathBuf)> {
+pub(crate) fn named(text: &str, tensors: &[TensorInfo], what: &str) -> anyhow::Result<(Option<usize>, PathBuf)> {
     let rest_after = |tensor: &TensorInfo| text.strip_prefix(tensor.name.as_str())?.strip_prefix('=');
     if let Some((index, rest)) = tensors.iter().enumerate().find_map(|(i, tensor)| Some((i, rest_after(tensor)?))) {
         return Ok((Some(index), path_from_text(rest)));
