@@ -5,11 +5,11 @@
 //! `--getPlanVersionOnly`. What else is in it is TensorRT's own business.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use memmap2::Mmap;
+use prony_files::Kind;
 use prony_types::{EngineIdentity, Metadata, ModelFormat, ModelInfo, is_engine_name};
 use prost::bytes::Bytes;
 use serde_json::{Map, Value};
@@ -93,7 +93,9 @@ impl EngineFile {
 /// Whether a file should be an engine, by its name or by how it begins.
 pub(crate) fn is_engine(path: &Path) -> bool {
     let mut first = [0; 4];
-    is_engine_name(path) || File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
+    is_engine_name(path)
+        || prony_files::open(path, Kind::Model).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+            && first == *MAGIC
 }
 
 /// Maps an engine, reads its header and what stands beside it, and hashes the file.
@@ -113,7 +115,7 @@ pub(crate) fn open(path: &Path) -> Result<(Bytes, String, EngineFile), ModelErro
 /// A whole file as bytes that are read from the disk when they are looked at, and given back when they are dropped.
 #[expect(unsafe_code, reason = "a file as memory, so that a large engine is never held twice")]
 pub fn map_file(path: &Path) -> io::Result<Bytes> {
-    let file = File::open(path)?;
+    let file = prony_files::open(path, Kind::Model)?;
     if file.metadata()?.len() == 0 {
         return Ok(Bytes::new());
     }
@@ -125,7 +127,7 @@ pub fn map_file(path: &Path) -> io::Result<Bytes> {
 
 /// SHA-256 of a file in hex, without holding more than a little of it.
 pub fn sha256_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = prony_files::open(path, Kind::Weights)?;
     let mut buffer = vec![0; HASH_BUFFER];
     let mut digest = Sha256::new();
     loop {

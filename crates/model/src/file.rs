@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::{ModelInfo, ModelSource, SceneKind};
 use prost::bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -106,20 +107,15 @@ impl ModelFile {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<ModelFile, ModelError> {
         let unreadable = |reason| ModelError::Unreadable { path: path.to_owned(), reason };
-        // Asked before opening: a pipe would block there.
-        let kind = std::fs::metadata(path).map_err(unreadable)?;
-        if kind.is_dir() {
+        if path.is_dir() {
             return Err(unreadable(std::io::Error::other("it is a folder; give a model file (.onnx, .pt, .engine)")));
-        }
-        if !kind.is_file() {
-            return Err(unreadable(std::io::Error::other("it is not a regular file")));
         }
         if engine::is_engine(path) {
             let (bytes, sha256, engine) = engine::open(path)?;
             let (info, path) = (engine.info(), Some(path.to_owned()));
             return Ok(ModelFile { bytes, sha256, info, path, engine: Some(engine) });
         }
-        let bytes = std::fs::read(path).map_err(unreadable)?;
+        let bytes = prony_files::read(path, Kind::Model).map_err(unreadable)?;
         ModelFile::parse(&path.display().to_string(), bytes.into(), Some(path.to_owned()))
     }
 

@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::EngineIdentity;
 use serde_json::{Map, Value};
 
@@ -38,7 +39,7 @@ impl Sidecar {
     /// The one beside an engine, if there is one.
     pub fn beside(engine: &Path) -> Result<Option<Sidecar>, ModelError> {
         let path = Sidecar::path_for(engine);
-        match std::fs::read(&path) {
+        match prony_files::read(&path, Kind::Sidecar) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(reason) => Err(ModelError::Unreadable { path, reason }),
             Ok(bytes) => Sidecar::read(path, &bytes).map(Some),

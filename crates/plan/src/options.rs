@@ -7,6 +7,7 @@ use std::str::FromStr;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use prony_files::Kind;
 use prony_types::os_text::{path_from_text, path_to_text, to_text};
 use prony_types::{ArenaGrowth, HeadChoice, Precision, RuntimeName};
 use serde::{Deserialize, Deserializer};
@@ -250,7 +251,9 @@ pub struct BenchOptions {
 impl BenchOptions {
     /// Reads a plan file.
     pub fn read(path: &Path) -> anyhow::Result<BenchOptions> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read plan {}", path.display()))?;
+        let unreadable = || format!("cannot read plan {}", path.display());
+        let bytes = prony_files::read_piped(path, Kind::Plan).with_context(unreadable)?;
+        let text = String::from_utf8(bytes).context("is not UTF-8 text").with_context(unreadable)?;
         BenchOptions::parse(&text, path)
     }
 

@@ -12,17 +12,19 @@ use toml::{Table, Value};
 /// Every crate, with the crates of ours that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
     ("prony-types", &[]),
+    ("prony-files", &[]),
     ("prony-judge", &["prony-types"]),
-    ("prony-model", &["prony-types"]),
+    ("prony-model", &["prony-types", "prony-files"]),
     ("prony-vision", &["prony-types"]),
-    ("prony-source", &["prony-types"]),
+    ("prony-source", &["prony-types", "prony-files"]),
     ("prony-nvinfer", &[]),
-    ("prony-backend", &["prony-types", "prony-model", "prony-nvinfer"]),
+    ("prony-backend", &["prony-types", "prony-files", "prony-model", "prony-nvinfer"]),
     ("prony-probe", &["prony-types"]),
     (
         "prony-forge",
         &[
             "prony-types",
+            "prony-files",
             "prony-judge",
             "prony-model",
             "prony-vision",
@@ -31,16 +33,20 @@ const ROOMS: &[(&str, &[&str])] = &[
             "prony-backend",
         ],
     ),
-    ("prony-bench", &["prony-types", "prony-judge", "prony-vision", "prony-source", "prony-backend", "prony-forge"]),
-    ("prony-store", &["prony-types"]),
+    (
+        "prony-bench",
+        &["prony-types", "prony-files", "prony-judge", "prony-vision", "prony-source", "prony-backend", "prony-forge"],
+    ),
+    ("prony-store", &["prony-types", "prony-files"]),
     ("prony-report", &["prony-types"]),
-    ("prony-runtimes", &[]),
-    ("prony-plan", &["prony-types", "prony-source"]),
+    ("prony-runtimes", &["prony-files"]),
+    ("prony-plan", &["prony-types", "prony-files", "prony-source"]),
     // For tests alone: damaged files for the readers.
     (
         "prony-fuzz",
         &[
             "prony-types",
+            "prony-files",
             "prony-model",
             "prony-source",
             "prony-store",

@@ -56,8 +56,7 @@ impl Wheel {
     }
 
     fn read(path: &Path) -> anyhow::Result<Wheel> {
-        let mut file = File::open(path)?;
-        ensure!(file.metadata()?.is_file(), "it is not a file");
+        let mut file = prony_files::open(path, prony_files::Kind::Archive)?;
         let sha256 = hash(&mut file)?.0;
         file.rewind()?;
         let mut archive = ZipArchive::new(BufReader::with_capacity(CHUNK, file)).context("not a wheel")?;

@@ -15,14 +15,15 @@ pub use problems::Problems;
 pub use results::{ResultRow, Results, read_results};
 pub use writer::ResultWriter;
 
-use std::fs;
 use std::path::Path;
+
+use prony_files::Kind;
 
 use self::scan::Fault;
 use crate::SourceError;
 
 fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
-    fs::read(path).map_err(SourceError::io(path, "read the file"))
+    prony_files::read(path, Kind::Annotations).map_err(SourceError::io(path, "read the file"))
 }
 
 /// A fault as an error that an editor can jump to.

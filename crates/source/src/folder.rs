@@ -1,9 +1,10 @@
 //! A folder of images as a source of frames. Listing says what is there; loading says what one file holds.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::Image;
 
 use crate::{SourceError, dataset, decode};
@@ -58,7 +59,7 @@ pub fn image_folder(dir: &Path) -> Result<PathBuf, SourceError> {
 pub(crate) fn refuse_foreign(out: &Path, file: &Path, mark: &str) -> Result<(), SourceError> {
     match fs::read_dir(out) {
         Ok(mut entries) => {
-            let ours = || fs::read_to_string(file).is_ok_and(|text| text.starts_with(mark));
+            let ours = || prony_files::read_text(file, Kind::Annotations).is_ok_and(|text| text.starts_with(mark));
             if entries.next().is_some() && !ours() {
                 return Err(SourceError::ForeignFolder { path: out.to_path_buf() });
             }
@@ -113,8 +114,7 @@ type Decode = fn(&[u8], Vec<u8>) -> Result<Image, String>;
 fn read(path: &Path, bytes: &mut Vec<u8>, spare: Vec<u8>, decode: Decode) -> Result<Image, SourceError> {
     // In one read: decoders ask for it in many small ones.
     bytes.clear();
-    let all = File::open(path).and_then(|mut file| file.read_to_end(bytes));
-    all.map_err(SourceError::io(path, "open the image"))?;
+    prony_files::read_into(path, Kind::Image, bytes).map_err(SourceError::io(path, "open the image"))?;
     decode(bytes, spare).map_err(|reason| SourceError::BadImage { path: path.to_path_buf(), reason })
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Component, Path, PathBuf};
 
+use prony_files::Kind;
 use prony_model::ModelFile;
 use prony_model::onnx::{GraphProto, TensorProto};
 use prost::bytes::Bytes;
@@ -74,7 +75,8 @@ impl Beside<'_> {
         match self.files.entry(path) {
             Entry::Occupied(known) => Ok(known.get().clone()),
             Entry::Vacant(new) => {
-                let bytes = std::fs::read(new.key()).map_err(|e| format!("{}: {e}", new.key().display()))?;
+                let bytes =
+                    prony_files::read(new.key(), Kind::Weights).map_err(|e| format!("{}: {e}", new.key().display()))?;
                 Ok(new.insert(bytes.into()).clone())
             }
         }

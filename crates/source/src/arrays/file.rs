@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::{TensorData, TensorSpec, TensorView};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
@@ -94,7 +95,9 @@ impl ArrayFile {
     }
 
     fn file(&self) -> Result<BufReader<File>, TensorError> {
-        File::open(&self.path).map(BufReader::new).map_err(|e| self.error(format!("cannot read it: {e}")))
+        prony_files::open(&self.path, Kind::Array)
+            .map(BufReader::new)
+            .map_err(|e| self.error(format!("cannot read it: {e}")))
     }
 
     fn archive(&self) -> Result<ZipArchive<BufReader<File>>, TensorError> {

@@ -1,8 +1,9 @@
 //! Writes a result file while a detector runs: a row a line, no row in memory.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, IntoInnerError, Write as _};
 use std::path::{Path, PathBuf};
+
+use prony_files::{Draft, Folder};
 
 use super::ResultRow;
 use crate::SourceError;
@@ -12,21 +13,22 @@ use crate::SourceError;
 #[derive(Debug)]
 pub struct ResultWriter {
     place: PathBuf,
-    draft: PathBuf,
-    /// Taken when it is finished.
-    out: Option<BufWriter<File>>,
+    out: BufWriter<Draft>,
     rows: u64,
 }
 
 impl ResultWriter {
     /// Starts one that will be `place`.
     pub fn create(place: &Path) -> Result<ResultWriter, SourceError> {
-        let name = place.file_name().unwrap_or_default().to_string_lossy();
-        let draft = place.with_file_name(format!(".{name}.{}.draft", std::process::id()));
-        let file = File::create(&draft).map_err(SourceError::io(place, "write the file"))?;
-        let mut out = BufWriter::with_capacity(1 << 16, file);
-        out.write_all(b"[").map_err(SourceError::io(place, "write the file"))?;
-        Ok(ResultWriter { place: place.to_path_buf(), draft, out: Some(out), rows: 0 })
+        let begin = || {
+            let draft =
+                Folder::open(place.parent().unwrap_or(Path::new("")))?.draft(place.file_name().unwrap_or_default())?;
+            let mut out = BufWriter::with_capacity(1 << 16, draft);
+            out.write_all(b"[")?;
+            Ok(out)
+        };
+        let out = begin().map_err(SourceError::io(place, "write the file"))?;
+        Ok(ResultWriter { place: place.to_path_buf(), out, rows: 0 })
     }
 
     /// Adds a row. One that JSON cannot hold is refused.
@@ -40,7 +42,7 @@ impl ResultWriter {
             let text = format!("image {image_id}: a number of {:?}, score {score} is not finite", row.bbox);
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
-        let Some(out) = &mut self.out else { return Ok(()) };
+        let out = &mut self.out;
         out.write_all(if self.rows == 0 { b"\n" } else { b",\n" })?;
         self.rows += 1;
         // `{:?}` writes the fewest digits that read back as the same number, in a form that is JSON.
@@ -51,29 +53,14 @@ impl ResultWriter {
     }
 
     /// Ends the list, puts the file into its place and says how many rows it has.
-    pub fn finish(mut self) -> Result<u64, SourceError> {
-        self.close().map_err(SourceError::io(&self.place, "write the file"))?;
-        Ok(self.rows)
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        let Some(mut out) = self.out.take() else { return Ok(()) };
-        let written = out
-            .write_all(b"\n]\n")
-            .and_then(|()| out.flush())
-            .and_then(|()| out.get_ref().sync_all())
-            .and_then(|()| fs::rename(&self.draft, &self.place));
-        written.inspect_err(|_| drop(fs::remove_file(&self.draft)))
-    }
-}
-
-impl Drop for ResultWriter {
-    fn drop(&mut self) {
-        if let Some(out) = self.out.take() {
-            // The rows in its buffer go nowhere.
-            drop(out.into_parts());
-            let _ = fs::remove_file(&self.draft);
-        }
+    pub fn finish(self) -> Result<u64, SourceError> {
+        let ResultWriter { place, mut out, rows } = self;
+        let close = || {
+            out.write_all(b"\n]\n")?;
+            out.into_inner().map_err(IntoInnerError::into_error)?.commit()
+        };
+        close().map_err(SourceError::io(&place, "write the file"))?;
+        Ok(rows)
     }
 }
 

@@ -6,10 +6,12 @@ use std::path::Path;
 
 use image::metadata::Orientation;
 use image::{ImageDecoder as _, ImageReader};
+use prony_files::Kind;
 
 /// Width and height, with the camera's orientation applied as decoding does; or what is wrong with the file.
 pub(super) fn size(path: &Path) -> Result<(u32, u32), String> {
-    let mut file = BufReader::new(File::open(path).map_err(|e| format!("cannot open the image: {e}"))?);
+    let mut file =
+        BufReader::new(prony_files::open(path, Kind::Image).map_err(|e| format!("cannot open the image: {e}"))?);
     let start = file.fill_buf().map_err(|e| format!("cannot read the image: {e}"))?;
     if start.is_empty() {
         return Err("is empty".to_owned());

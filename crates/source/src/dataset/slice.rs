@@ -1,9 +1,9 @@
 //! Which images of a data set are used: a list, a limit, or all. The order of files on a disk decides nothing.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::path::Path;
 
+use prony_files::Kind;
 use prony_types::DataSpec;
 
 use super::Problems;
@@ -86,7 +86,8 @@ fn listed(file: &Path, images: &[(i64, &str)]) -> Result<HashSet<i64>, SourceErr
 
 /// The lines of a list, without blanks and comments.
 pub(super) fn lines(file: &Path) -> Result<Vec<String>, SourceError> {
-    let text = fs::read_to_string(file).map_err(SourceError::io(file, "read the list"))?;
+    let bytes = prony_files::read_piped(file, Kind::List).map_err(SourceError::io(file, "read the list"))?;
+    let text = String::from_utf8(bytes).map_err(|_| SourceError::data(file, "is not UTF-8 text"))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())
 }
@@ -118,6 +119,8 @@ fn stem(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn spec(limit: Option<u32>, seed: u64) -> DataSpec {

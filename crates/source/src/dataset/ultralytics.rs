@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::DataSpec;
 use prony_types::os_text::to_text;
 use rayon::prelude::*;
@@ -25,7 +26,7 @@ const MOST_CLASSES: usize = 100_000;
 const MAX_DEPTH: usize = 16;
 
 pub(super) fn open(spec: &DataSpec, file: &Path) -> Result<Dataset, SourceError> {
-    let text = fs::read_to_string(file).map_err(SourceError::io(file, "read the file"))?;
+    let text = prony_files::read_text(file, Kind::Labels).map_err(SourceError::io(file, "read the file"))?;
     let yaml = yaml::parse(&text).map_err(|why| SourceError::data(file, why))?;
     let names = names(&yaml).map_err(|why| SourceError::data(file, why))?;
     let classes = names.len();
@@ -193,7 +194,7 @@ type Seen = Result<((u32, u32), Labels, bool), (&'static str, String)>;
 fn look(image: &Path, classes: usize) -> Seen {
     let size = header::size(image).map_err(|why| ("images that cannot be read", why))?;
     let file = label_file(image);
-    match fs::read_to_string(&file) {
+    match prony_files::read_text(&file, Kind::Labels) {
         Ok(text) => {
             let spoiled = |why| ("spoiled label files", format!("{}, {why}", file.display()));
             Ok((size, labels::parse(&text, classes).map_err(spoiled)?, true))

@@ -1,6 +1,6 @@
 //! One image of a slice: copied, linked, or scaled down and written anew.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::path::Path;
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::{FilterType, resize};
 use image::{GrayImage, ImageBuffer, Luma, RgbImage};
+use prony_files::Kind;
 use prony_types::{Image, PixelFormat, Pixels};
 
 use super::folder::{put, replace};
@@ -101,7 +102,8 @@ fn length(path: &Path) -> Result<u64, SourceError> {
 
 fn is_jpeg(path: &Path) -> bool {
     let mut start = [0; 2];
-    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == [0xFF, 0xD8]
+    prony_files::open(path, Kind::Image).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && start == [0xFF, 0xD8]
 }
 
 /// Every new pixel is the mean of those it covers.

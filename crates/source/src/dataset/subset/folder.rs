@@ -3,8 +3,8 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use prony_files::Kind;
 
 use crate::SourceError;
 use crate::coco::read_instances;
@@ -59,7 +59,7 @@ fn refuse_own_source(out: &Path, data: &Dataset) -> Result<(), SourceError> {
 /// Removes the images that an older slice names, or that an unfinished run was going to write, and nothing else.
 fn remove_older(out: &Path) -> Result<(), SourceError> {
     let (images, file) = (out.join("images"), out.join("annotations/instances.json"));
-    let mut names: Vec<String> = fs::read_to_string(out.join("ids.txt"))
+    let mut names: Vec<String> = prony_files::read_text(&out.join("ids.txt"), Kind::List)
         .unwrap_or_default()
         .lines()
         .filter_map(|line| serde_json::from_str(line.strip_prefix(PLANNED)?).ok())
@@ -89,11 +89,7 @@ fn unfinished(folder: &Path) -> Vec<String> {
 /// Makes a file under another name beside it and gives it its own when it is whole. Renaming replaces what is there,
 /// also a link; writing to the path would go through the link into the file that it leads to.
 pub(super) fn replace<T>(path: &Path, make: impl FnOnce(&Path) -> Result<T, SourceError>) -> Result<T, SourceError> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let temporary = path.with_file_name(format!("{}{}-{number}{}", TEMPORARY.0, process::id(), TEMPORARY.1));
-    // Of a process that had our number and was killed.
-    let _ = fs::remove_file(&temporary);
+    let temporary = path.with_file_name(format!("{}{}{}", TEMPORARY.0, prony_files::unguessable(), TEMPORARY.1));
     let made = make(&temporary).and_then(|made| {
         fs::rename(&temporary, path).map_err(SourceError::io(path, "write the file"))?;
         Ok(made)
