@@ -1,12 +1,12 @@
-//! `prony-fuzz`: one reader for a while, on any machine. Several run beside each other as processes of their own.
+//! `prony-fuzz`: readers for a while, on any machine. Several run beside each other as processes of their own.
 #![expect(clippy::disallowed_macros, reason = "a tool for developers, whose output nobody cuts short")]
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -18,12 +18,13 @@ use prony_fuzz::reader::Reader;
 static MEMORY: Counting = Counting;
 
 const HELP: &str = "\
-Feeds damaged files to one of Prony's readers, and says what it does not stand.
+Feeds damaged files to Prony's readers, and says what they do not stand.
 
-Usage: prony-fuzz READER [--seconds N] [--seed S] [--corpus DIR]
+Usage: prony-fuzz READER... [--seconds N] [--seed S] [--corpus DIR] [--jobs N]
 
-READER         pickle, zip, checkpoint, onnx, npy or npz
---seconds N    How long [default: 60]
+READER         pickle, zip, checkpoint, onnx, npy, npz, record, events, samples, plan, data-yaml, coco, sidecar, wheel; or all
+--seconds N    How long for each [default: 60]
+--jobs N       How many at a time, where there are several; each has a process of its own [default: one per CPU]
 --seed S       Where the damage starts [default: 1]
 --corpus DIR   Inputs that got somewhere new are kept in DIR/READER and taken up by the next run; what the reader does not
                stand is put into DIR/READER-findings [default: fuzz]
@@ -34,7 +35,7 @@ Exit codes: 0 nothing was found; 1 something was; 2 wrong usage.
 
 Example:
   cargo build --profile fuzz -p prony-fuzz
-  for reader in pickle zip checkpoint onnx npy npz; do prony-fuzz $reader --seconds 600 & done; wait
+  target/fuzz/prony-fuzz all --seconds 600
 ";
 /// How long an input may take before the process is ended over it.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -44,7 +45,8 @@ const TELL: Duration = Duration::from_secs(60);
 const ALIKE: usize = 3;
 
 struct Spec {
-    reader: Reader,
+    readers: Vec<Reader>,
+    jobs: usize,
     seconds: u64,
     seed: u64,
     folder: PathBuf,
@@ -56,7 +58,11 @@ fn main() -> ExitCode {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }
-    match parse(&words).and_then(|spec| run(&spec)) {
+    let run = |spec: Spec| match spec.readers[..] {
+        [reader] => run(&spec, reader),
+        _ => run_all(&spec),
+    };
+    match parse(&words).and_then(run) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
@@ -67,16 +73,28 @@ fn main() -> ExitCode {
 }
 
 fn parse(words: &[String]) -> Result<Spec, String> {
-    let (name, flags) = words.split_first().ok_or("name a reader")?;
-    let reader = Reader::ALL.into_iter().find(|reader| reader.name() == name);
-    let reader = reader.ok_or_else(|| format!("`{name}` is no reader"))?;
-    let mut spec = Spec { reader, seconds: 60, seed: 1, folder: "fuzz".into() };
+    let flags = words.iter().position(|word| word.starts_with('-')).unwrap_or(words.len());
+    let (names, flags) = words.split_at(flags);
+    let jobs = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut spec = Spec { readers: Vec::new(), jobs, seconds: 60, seed: 1, folder: "fuzz".into() };
+    for name in names {
+        let known: Vec<Reader> =
+            Reader::ALL.into_iter().filter(|reader| name == "all" || reader.name() == name).collect();
+        if known.is_empty() {
+            return Err(format!("`{name}` is no reader"));
+        }
+        spec.readers.extend(known);
+    }
+    if spec.readers.is_empty() {
+        return Err("name a reader".into());
+    }
     for pair in flags.chunks(2) {
         let [flag, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
         let number = || value.parse::<u64>().map_err(|_| format!("{flag} {value}: not a number"));
         match flag.as_str() {
             "--seconds" => spec.seconds = number()?,
             "--seed" => spec.seed = number()?,
+            "--jobs" => spec.jobs = number()?.max(1) as usize,
             "--corpus" => spec.folder = value.into(),
             _ => return Err(format!("`{flag}` is no option")),
         }
@@ -84,9 +102,33 @@ fn parse(words: &[String]) -> Result<Spec, String> {
     Ok(spec)
 }
 
+/// All readers, each in a process of its own so that one that ends it ends no other; how many did not stand something.
+fn run_all(spec: &Spec) -> Result<usize, String> {
+    let binary = std::env::current_exe().map_err(|error| error.to_string())?;
+    let next = AtomicUsize::new(0);
+    let broken = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..spec.jobs.min(spec.readers.len()) {
+            scope.spawn(|| {
+                while let Some(reader) = spec.readers.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let mut child = Command::new(&binary);
+                    child.arg(reader.name()).arg("--seconds").arg(spec.seconds.to_string());
+                    child.arg("--seed").arg(spec.seed.to_string()).arg("--corpus").arg(&spec.folder);
+                    let status = child.status();
+                    if !status.as_ref().is_ok_and(|status| status.success()) {
+                        println!("{}: {}", reader.name(), status.map_or_else(|e| e.to_string(), |s| s.to_string()));
+                        broken.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    Ok(broken.into_inner())
+}
+
 /// Cases until the time is up; how many findings there are.
-fn run(spec: &Spec) -> Result<usize, String> {
-    let name = spec.reader.name();
+fn run(spec: &Spec, reader: Reader) -> Result<usize, String> {
+    let name = reader.name();
     let place = |ending: &str| spec.folder.join(format!("{name}{ending}"));
     let (kept, found, current) = (place(""), place("-findings"), place("-current"));
     let unwritable = |e: std::io::Error| format!("{}: {e}", spec.folder.display());
@@ -95,7 +137,7 @@ fn run(spec: &Spec) -> Result<usize, String> {
     std::panic::set_hook(Box::new(|_| {}));
     let watched = Arc::new(AtomicU64::new(0));
     watch(name, Arc::clone(&watched), current.clone());
-    let mut drive = Drive::new(spec.reader, spec.seed, load(&kept));
+    let mut drive = Drive::new(reader, spec.seed, load(&kept));
     let under_way = File::create(&current).map_err(unwritable)?;
     let (begun, mut told, mut findings) = (Instant::now(), Instant::now(), Vec::new());
     let end = Duration::from_secs(spec.seconds);

@@ -1,5 +1,7 @@
 //! Damage: of bytes whatever they are, and of what a format is made of, so that it goes deep.
 
+mod json;
+mod lines;
 mod message;
 mod pickle;
 mod text;
@@ -33,6 +35,14 @@ fn of_format(reader: Reader, input: Vec<u8>, random: &mut Random) -> Vec<u8> {
         Reader::Checkpoint => zipped::mutate_member(&input, "data.pkl", random, pickle::mutate),
         Reader::Onnx => message::mutate(&input, random),
         Reader::Npy => text::mutate(&input, random),
+        Reader::Record | Reader::Coco | Reader::Sidecar => json::mutate(&input, random),
+        Reader::Events => json::mutate_lines(&input, random),
+        Reader::Samples | Reader::Plan | Reader::DataYaml => lines::mutate(&input, random),
+        Reader::Wheel if random.once_in(3) => zipped::mutate(input, random),
+        Reader::Wheel => {
+            let member = random.pick(&["RECORD", "METADATA", "WHEEL", ".so"]).copied().unwrap_or_default();
+            zipped::mutate_member(&input, member, random, lines::mutate)
+        }
         Reader::Npz if random.once_in(3) => zipped::mutate(input, random),
         Reader::Npz => zipped::mutate_member(&input, ".npy", random, text::mutate),
     }

@@ -1,5 +1,7 @@
 //! The readers, each as a function of bytes that goes as deep as the reader does.
 
+mod documents;
+
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -34,12 +36,42 @@ pub enum Reader {
     Npy,
     /// Several arrays.
     Npz,
+    /// `report.json`, and what is rendered from it.
+    Record,
+    /// `events.jsonl`.
+    Events,
+    /// `samples.csv`.
+    Samples,
+    /// A plan file.
+    Plan,
+    /// `data.yaml`.
+    DataYaml,
+    /// `instances*.json` and result files.
+    Coco,
+    /// What stands beside an engine or a graph.
+    Sidecar,
+    /// A wheel.
+    Wheel,
 }
 
 impl Reader {
     /// All of them.
-    pub const ALL: [Reader; 6] =
-        [Reader::Pickle, Reader::Zip, Reader::Checkpoint, Reader::Onnx, Reader::Npy, Reader::Npz];
+    pub const ALL: [Reader; 14] = [
+        Reader::Pickle,
+        Reader::Zip,
+        Reader::Checkpoint,
+        Reader::Onnx,
+        Reader::Npy,
+        Reader::Npz,
+        Reader::Record,
+        Reader::Events,
+        Reader::Samples,
+        Reader::Plan,
+        Reader::DataYaml,
+        Reader::Coco,
+        Reader::Sidecar,
+        Reader::Wheel,
+    ];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
@@ -50,6 +82,14 @@ impl Reader {
             Reader::Onnx => "onnx",
             Reader::Npy => "npy",
             Reader::Npz => "npz",
+            Reader::Record => "record",
+            Reader::Events => "events",
+            Reader::Samples => "samples",
+            Reader::Plan => "plan",
+            Reader::DataYaml => "data-yaml",
+            Reader::Coco => "coco",
+            Reader::Sidecar => "sidecar",
+            Reader::Wheel => "wheel",
         }
     }
 
@@ -62,6 +102,14 @@ impl Reader {
             Reader::Onnx => onnx(input, traces),
             Reader::Npy => arrays(input, "npy", traces),
             Reader::Npz => arrays(input, "npz", traces),
+            Reader::Record => documents::record(input, traces),
+            Reader::Events => documents::events(input, traces),
+            Reader::Samples => documents::samples(input, traces),
+            Reader::Plan => documents::plan(input, traces),
+            Reader::DataYaml => documents::data_yaml(input, traces),
+            Reader::Coco => documents::coco(input, traces),
+            Reader::Sidecar => documents::sidecar(input, traces),
+            Reader::Wheel => documents::wheel(input, traces),
         }
     }
 }

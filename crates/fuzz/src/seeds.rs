@@ -1,5 +1,7 @@
 //! What damage starts from: small whole files of every kind, made by Prony's own writers.
 
+mod documents;
+
 use std::io::Read as _;
 
 use prony_model::onnx::{
@@ -23,6 +25,14 @@ pub fn seeds(reader: Reader) -> Vec<Vec<u8>> {
         Reader::Zip | Reader::Checkpoint => checkpoints(),
         Reader::Onnx => graphs(),
         Reader::Npy => arrays().iter().map(npy_bytes).collect(),
+        Reader::Record => documents::records(),
+        Reader::Events => documents::events(),
+        Reader::Samples => documents::samples(),
+        Reader::Plan => documents::plans(),
+        Reader::DataYaml => documents::data_yamls(),
+        Reader::Coco => documents::cocos(),
+        Reader::Sidecar => documents::sidecars(),
+        Reader::Wheel => documents::whole_wheels(),
         Reader::Npz => vec![npz_bytes(&arrays()).unwrap_or_default(), npz_bytes(&arrays()[..1]).unwrap_or_default()],
     }
 }

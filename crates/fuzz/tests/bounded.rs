@@ -51,6 +51,46 @@ fn archives_of_arrays() {
 }
 
 #[test]
+fn records_of_runs() {
+    stands(Reader::Record, 400);
+}
+
+#[test]
+fn events() {
+    stands(Reader::Events, 5000);
+}
+
+#[test]
+fn samples() {
+    stands(Reader::Samples, 5000);
+}
+
+#[test]
+fn plans() {
+    stands(Reader::Plan, 5000);
+}
+
+#[test]
+fn data_yamls() {
+    stands(Reader::DataYaml, 10000);
+}
+
+#[test]
+fn coco_files() {
+    stands(Reader::Coco, 3000);
+}
+
+#[test]
+fn sidecars() {
+    stands(Reader::Sidecar, 5000);
+}
+
+#[test]
+fn wheels() {
+    stands(Reader::Wheel, 2000);
+}
+
+#[test]
 fn what_a_reader_holds_is_counted() {
     // A whole megabyte of pickle is held as a value, and it is seen that it is.
     let mut pickle = b"\x80\x04B\0\0\x10\0".to_vec();

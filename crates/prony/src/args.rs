@@ -26,7 +26,7 @@ pub(crate) use self::trust::{LibrariesArgs, TrustArgs};
 pub(crate) use self::wait::WaitArgs;
 use crate::command::{OwnLibrary, Shape};
 use crate::engine_options::EngineArgs;
-use crate::options::{BenchOptions, DeviceIndex, ImageSize, Library};
+use crate::options::{BenchOptions, DeviceIndex, ImageSize, Library, os_text, os_value};
 use crate::runtime::Request;
 use crate::version::VERSION;
 
@@ -178,6 +178,7 @@ Exit codes: 0 all well; 1 the backend failed; 2 wrong usage or bad input; 3 an o
 or infinity; 130 interrupted while an engine was built.")]
 pub(crate) struct RunArgs {
     /// A model file (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal
+    #[arg(value_parser = os_text())]
     pub(crate) model: String,
 
     /// What executes it [default: rten; tensorrt for an engine]
@@ -186,7 +187,7 @@ pub(crate) struct RunArgs {
 
     /// The library of the backend, or any other by its name, e.g. nvonnxparser=/opt/tensorrt/lib/libnvonnxparser.so.10; may be
     /// repeated [default: what is found here; see `prony doctor`]
-    #[arg(long, value_name = "[NAME=]FILE", help_heading = "Backend")]
+    #[arg(long, value_name = "[NAME=]FILE", value_parser = os_value::<OwnLibrary>(), help_heading = "Backend")]
     pub(crate) library: Vec<OwnLibrary>,
 
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
@@ -216,7 +217,7 @@ pub(crate) struct RunArgs {
     pub(crate) threads: Option<u32>,
 
     /// An image, an .npy, or an .npz with arrays named as the inputs; repeat it as NAME=FILE for several inputs
-    #[arg(long, value_name = "[NAME=]FILE", help_heading = "Input")]
+    #[arg(long, value_name = "[NAME=]FILE", value_parser = os_text(), help_heading = "Input")]
     pub(crate) input: Vec<String>,
 
     /// Shape of an input whose axes are free, e.g. images=1x3x640x640 [default: that of the array]
@@ -224,7 +225,7 @@ pub(crate) struct RunArgs {
     pub(crate) shape: Vec<Shape>,
 
     /// Where to: .npy for one output, .npz for all, .json for boxes, .jpg or .png for a picture of them; may be repeated
-    #[arg(long, short, value_name = "[NAME=]FILE", help_heading = "Output")]
+    #[arg(long, short, value_name = "[NAME=]FILE", value_parser = os_text(), help_heading = "Output")]
     pub(crate) output: Vec<String>,
 
     #[command(flatten)]
@@ -373,6 +374,7 @@ missing; that is no failure. Exit codes: 0 all well; 1 another measurement did n
 (--wait); 2 wrong usage, or no model.")]
 pub(crate) struct InspectArgs {
     /// A model file (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal
+    #[arg(value_parser = os_text())]
     pub(crate) model: String,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
@@ -398,7 +400,7 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     pub(crate) force: bool,
     /// Use this library, e.g. nvinfer=/opt/tensorrt/lib/libnvinfer.so.10
-    #[arg(long, value_name = "NAME=PATH")]
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>())]
     pub(crate) library: Vec<Library>,
     #[command(flatten)]
     pub(crate) libraries: LibrariesArgs,
@@ -424,7 +426,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Look at this library or program, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
-    #[arg(long, value_name = "NAME=PATH")]
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>())]
     pub(crate) library: Vec<Library>,
     #[command(flatten)]
     pub(crate) libraries: LibrariesArgs,

@@ -45,7 +45,7 @@ pub(crate) use self::report::report;
 pub(crate) use self::run::{OwnLibrary, Shape, run};
 pub(crate) use self::runtime::runtime;
 pub(crate) use self::turn::MachineBusy;
-use crate::output::is_live;
+use crate::output::{bars, is_live};
 use crate::version::VERSION;
 
 /// One job for a parent process.
@@ -105,7 +105,8 @@ fn watched<T>(what: &'static str, show: fn(&str, &Receiver<()>), work: impl FnOn
 
 /// Turns until the other side is dropped.
 fn spin(what: &str, waiting: &Receiver<()>) {
-    let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
+    let spinner = ProgressBar::new_spinner();
+    bars::message(&spinner, what);
     spinner.enable_steady_tick(Duration::from_millis(100));
     let _ = waiting.recv();
     spinner.finish_and_clear();

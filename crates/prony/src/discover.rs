@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use prony_backend::discovery::{self, Answer, Candidate, Places};
+use prony_types::os_text::path_to_text;
 use prony_types::{BackendName, GpuRecord, RuntimeName, RuntimeRecord, RuntimeState};
 
 pub(crate) use self::absent::absent;
@@ -127,7 +128,7 @@ impl Found {
         self.runtimes.push(RuntimeRecord {
             name: candidate.name,
             state,
-            path: Some(candidate.path.display().to_string()),
+            path: Some(path_to_text(&candidate.path)),
             found_by: Some(candidate.found_by.clone()),
             version: answer.version,
             provides: answer.provides,

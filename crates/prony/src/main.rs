@@ -6,13 +6,10 @@ mod output;
 mod args;
 mod command;
 mod discover;
-mod engine_options;
 mod fetch;
 mod gate_options;
-mod images;
 mod machine;
 mod model;
-mod options;
 mod resolve;
 mod roofline;
 mod run;
@@ -24,6 +21,7 @@ mod version;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use prony_plan::{engine_options, images, options};
 
 use crate::args::{Cli, Verb};
 use crate::output::StdoutError;
@@ -89,8 +87,11 @@ fn finish(outcome: anyhow::Result<prony_types::ExitCode>) -> ExitCode {
 /// A wrong flag gets one line, like every other mistake; help and version are printed as asked.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        let printed = error.print();
+        if error.use_stderr() {
+            return ExitCode::from(2);
+        }
+        return finish(output::printed(printed).map(|()| prony_types::ExitCode::Ok).map_err(Into::into));
     }
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));

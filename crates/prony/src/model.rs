@@ -7,6 +7,8 @@ use anyhow::{Context as _, bail, ensure};
 use prony_forge::export::ExportOptions;
 use prony_model::ModelFile;
 use prony_source::folder;
+use prony_types::os_text::{path_from_text, to_text};
+use prony_types::text::printable;
 use prony_types::{ENGINE_ENDINGS, ModelInfo, ModelSource, ModelSpec, OriginSpec};
 
 use crate::command::with_making_progress;
@@ -49,9 +51,9 @@ impl Opening {
     }
 }
 
-/// Finds a model by its name: built in, or the file as it was typed, or the first that has this stem.
+/// Finds a model by its name, which is text as [`prony_types::os_text`] has it: built in, or the file as it was typed, or the first that has this stem.
 pub(crate) fn locate(name: &str) -> anyhow::Result<Located> {
-    let path = Path::new(name);
+    let path = &path_from_text(name);
     refuse_input(name, path)?;
     if path.exists() {
         return Ok(Located { source: ModelSource::File(path.to_owned()), note: None });
@@ -62,7 +64,7 @@ pub(crate) fn locate(name: &str) -> anyhow::Result<Located> {
     }
     let endings = ENGINE_ENDINGS.iter().chain(&ENDINGS);
     let there: Vec<PathBuf> =
-        endings.map(|ending| PathBuf::from(format!("{name}.{ending}"))).filter(|path| path.is_file()).collect();
+        endings.map(|ending| path_from_text(&format!("{name}.{ending}"))).filter(|path| path.is_file()).collect();
     // A name that nothing fits stays as it is: whoever opens it says what is wrong.
     let Some((first, others)) = there.split_first() else {
         return Ok(Located { source: ModelSource::File(path.to_owned()), note: None });
@@ -150,9 +152,9 @@ impl Opened {
     }
 }
 
-/// What a file is called in reports.
+/// What a file is called in reports: one line of text, whatever bytes its name has.
 pub(crate) fn stem(path: &Path) -> String {
-    path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned())
+    path.file_stem().map_or_else(|| "model".to_owned(), |stem| printable(&to_text(stem)).into_owned())
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ use prony_types::{
 pub(crate) use self::accuracy::{Recorded, Scores, check_data, data_unchanged, paired, scored};
 use self::cell::{Doing, RunCell};
 pub(crate) use self::engines::{artifacts, engines_to_build, writable};
-pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_stamp};
+pub(crate) use self::files::{Files, Written, pictures, refuse_if_written, utc_now, utc_stamp};
 use self::fold::CellFold;
 use self::footprint::Ledger;
 pub(crate) use self::interrupt::Interrupt;
@@ -141,13 +141,13 @@ impl Run {
             None => Vec::new(),
         };
         // Rounds of another sitting did not stand beside those of this one: no number in common, no pairs.
-        let rounds = earlier_samples.iter().map(|(_, sample)| sample.round).max().unwrap_or(0);
+        let rounds = earlier_samples.iter().map(|logged| logged.sample.round).max().unwrap_or(0);
         let mut cells = Vec::new();
         for spec in &plan.cells {
             let before = earlier.as_ref().and_then(|run| run.cells.iter().find(|cell| cell.id == spec.id));
             let mut fold = match before {
                 Some(record) if record.status == CellStatus::Completed => {
-                    let mine = earlier_samples.extract_if(.., |(id, _)| *id == spec.id).map(|(_, sample)| sample);
+                    let mine = earlier_samples.extract_if(.., |row| row.cell == spec.id);
                     CellFold::finished(record.clone(), mine.collect())
                 }
                 before => CellFold::new(spec, before.map_or(1, |record| record.attempt + 1)),
@@ -620,7 +620,7 @@ impl Run {
         let cell = &mut self.cells[index];
         let fresh = cell.drain();
         if !fresh.is_empty() {
-            self.files.log_samples(&cell.spec.id, &cell.fold.samples[fresh]);
+            self.files.log_samples(&cell.spec.id, cell.fold.record.attempt, &cell.fold.samples[fresh]);
         }
     }
 

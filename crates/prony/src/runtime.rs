@@ -5,60 +5,21 @@ mod child;
 pub(crate) mod home;
 mod install;
 mod installed;
-mod layout;
 mod pip;
 mod platform;
-mod record;
 mod stage;
-mod version;
 mod view;
-mod wheel;
 
 use std::fmt;
 use std::str::FromStr;
 
+use prony_runtimes::{DiskError, layout, wheel};
+pub(crate) use prony_runtimes::{RuntimeName, Version};
+
 pub(crate) use self::install::{Order, Outcome, install};
 pub(crate) use self::installed::{Installed, Shelf, State};
 pub(crate) use self::stage::Turn;
-pub(crate) use self::version::Version;
 pub(crate) use self::view::{View, megabytes};
-
-/// What can be installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RuntimeName {
-    Onnxruntime,
-    OnnxruntimeGpu,
-    Openvino,
-    Ffmpeg,
-}
-
-impl RuntimeName {
-    pub(crate) const ALL: [RuntimeName; 4] =
-        [RuntimeName::Onnxruntime, RuntimeName::OnnxruntimeGpu, RuntimeName::Openvino, RuntimeName::Ffmpeg];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            RuntimeName::Onnxruntime => "onnxruntime",
-            RuntimeName::OnnxruntimeGpu => "onnxruntime-gpu",
-            RuntimeName::Openvino => "openvino",
-            RuntimeName::Ffmpeg => "ffmpeg",
-        }
-    }
-
-    /// The package whose wheel carries it.
-    pub(crate) fn package(self) -> &'static str {
-        match self {
-            RuntimeName::Ffmpeg => "imageio-ffmpeg",
-            other => other.as_str(),
-        }
-    }
-}
-
-impl fmt::Display for RuntimeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
 
 /// A runtime as it is named on the command line: `NAME` or `NAME@VERSION`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +68,7 @@ impl std::error::Error for Stopped {}
 
 /// Whether the machine failed, and not what it was given.
 pub(crate) fn is_failure(error: &anyhow::Error) -> bool {
-    error.is::<stage::DiskError>() || error.is::<prony_store::StoreError>()
+    error.is::<DiskError>() || error.is::<prony_store::StoreError>()
 }
 
 #[cfg(test)]

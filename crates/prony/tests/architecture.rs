@@ -40,8 +40,23 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("prony-store", &["prony-types", "prony-files"]),
     ("prony-report", &["prony-types"]),
+    ("prony-runtimes", &["prony-files"]),
+    ("prony-plan", &["prony-types", "prony-files", "prony-source"]),
     // For tests alone: damaged files for the readers.
-    ("prony-fuzz", &["prony-types", "prony-files", "prony-model", "prony-source"]),
+    (
+        "prony-fuzz",
+        &[
+            "prony-types",
+            "prony-files",
+            "prony-model",
+            "prony-source",
+            "prony-store",
+            "prony-report",
+            "prony-forge",
+            "prony-plan",
+            "prony-runtimes",
+        ],
+    ),
     // For tests alone: a stand-in for TensorRT.
     ("prony-standin", &[]),
 ];

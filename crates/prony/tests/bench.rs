@@ -61,7 +61,7 @@ fn without_arguments_it_measures_both_built_in_models_and_writes_every_file() {
     let environment = fs::read_to_string(run.join("env_report.txt")).unwrap();
     assert!(environment.contains(record.environment.kernel.as_deref().unwrap()), "{environment}");
     let samples = prony_store::read_samples(&run.join("samples.csv")).unwrap();
-    let steady = samples.iter().filter(|(_, s)| s.phase == prony_types::Phase::Steady).count() as u64;
+    let steady = samples.iter().filter(|row| row.sample.phase == prony_types::Phase::Steady).count() as u64;
     assert_eq!(steady, record.cells.iter().map(|c| c.samples.steady).sum::<u64>());
 }
 

@@ -45,7 +45,7 @@ fn a_worker_killed_in_the_middle_keeps_its_samples_and_the_run_can_be_resumed() 
     assert!(killed.reason.as_ref().unwrap().contains("SIGKILL"), "{:?}", killed.reason);
     assert_eq!(cell(&before, THERMAL).status, CellStatus::Completed);
     let samples = prony_store::read_samples(&place.run().join("samples.csv")).unwrap();
-    let kept = samples.iter().filter(|(id, s)| id == RGB && s.phase == Phase::Steady).count() as u64;
+    let kept = samples.iter().filter(|row| row.cell == RGB && row.sample.phase == Phase::Steady).count() as u64;
     assert!(kept > 0, "the samples up to the kill are on disk");
     assert_eq!(kept, killed.samples.steady);
 
@@ -262,7 +262,7 @@ fn two_runs_at_once_take_turns() {
     );
     let (output, first) = first.finish();
     expect_code(&output, 0);
-    let end = prony_store::read_samples(&first.run().join("samples.csv")).unwrap().last().unwrap().1.start_ns;
-    let begin = prony_store::read_samples(&second.run().join("samples.csv")).unwrap()[0].1.start_ns;
+    let end = prony_store::read_samples(&first.run().join("samples.csv")).unwrap().last().unwrap().sample.start_ns;
+    let begin = prony_store::read_samples(&second.run().join("samples.csv")).unwrap()[0].sample.start_ns;
     assert!(end < begin, "the second began while the first was measuring");
 }

@@ -200,8 +200,9 @@ fn cells_of_different_waves_were_compared_as_if_paired() {
     assert!(comparison.reason.contains("not paired (0 rounds in common"), "{}", comparison.reason);
     let rounds = |id: &str| -> std::collections::BTreeSet<u32> {
         let samples = prony_store::read_samples(&place.run().join("samples.csv")).unwrap();
-        let timed = samples.iter().filter(|(of, sample)| of == id && sample.phase == prony_types::Phase::Steady);
-        timed.map(|(_, sample)| sample.round).collect()
+        let timed =
+            samples.iter().filter(|logged| logged.cell == id && logged.sample.phase == prony_types::Phase::Steady);
+        timed.map(|logged| logged.sample.round).collect()
     };
     let [first, second] = [0, 1].map(|index| rounds(&apart.cells[index].id));
     assert!(first.is_disjoint(&second) && !first.is_empty() && !second.is_empty(), "{first:?} {second:?}");

@@ -1,5 +1,6 @@
 //! `latency_comparative_<imgsz>.csv`: one row a cell, RFC 4180 quoting, an absent figure is an empty field.
 
+use prony_types::text::{csv_field, printable};
 use prony_types::{CellRecord, Phase, RunRecord};
 
 use crate::row;
@@ -31,20 +32,28 @@ pub fn imgsz_groups(record: &RunRecord) -> Vec<String> {
 /// `speedup_base` names, the recommended one of the model; that one has 1, and a cell that is not comparable none. What was not
 /// measured is empty; new columns come last.
 pub fn csv(record: &RunRecord, imgsz: &str) -> String {
-    let cells: Vec<&CellRecord> = record.cells.iter().filter(|cell| row::imgsz(record, cell) == imgsz).collect();
+    table(record, record.cells.iter().filter(|cell| row::imgsz(record, cell) == imgsz))
+}
+
+/// As [`csv`], with the rows of all input sizes in one table.
+pub fn csv_of_all(record: &RunRecord) -> String {
+    table(record, record.cells.iter())
+}
+
+fn table<'a>(record: &'a RunRecord, cells: impl Iterator<Item = &'a CellRecord>) -> String {
     let mut out = String::from(HEADER);
     out.push('\n');
-    for cell in &cells {
+    for cell in cells {
         let total = row::total(cell);
         let temp = cell.temp_c;
         let figures = cell.accuracy.as_ref().map(|accuracy| accuracy.figures);
         let ci95 = cell.accuracy.as_ref().and_then(|accuracy| accuracy.ci95);
         let speedup = speedup(record, cell);
         let fields = [
-            cell.backend.device.clone().unwrap_or_default(),
-            imgsz.to_owned(),
-            cell.backend.name.clone(),
-            cell.precision.requested.name().to_owned(),
+            text(cell.backend.device.as_deref().unwrap_or_default()),
+            text(&row::imgsz(record, cell)),
+            text(&cell.backend.name),
+            text(cell.precision.requested.name()),
             decimal(total.map(|t| t.mean), 4),
             decimal(total.map(|t| t.p50), 4),
             decimal(total.and_then(|t| t.p95), 4),
@@ -53,8 +62,8 @@ pub fn csv(record: &RunRecord, imgsz: &str) -> String {
             decimal(temp.map(|t| t.min), 1),
             decimal(temp.map(|t| t.avg), 1),
             decimal(temp.map(|t| t.max), 1),
-            row::word(cell).0.to_owned(),
-            cell.model.name.clone(),
+            text(row::word(cell).0),
+            text(&cell.model.name),
             decimal(figures.and_then(|f| f.map_50_95), 6),
             decimal(figures.and_then(|f| f.map_50), 6),
             decimal(ci95.map(|[lo, _]| lo), 6),
@@ -64,12 +73,11 @@ pub fn csv(record: &RunRecord, imgsz: &str) -> String {
             decimal(total.and_then(|t| t.p99), 4),
             decimal(cell.memory.host_peak_mib, 1),
             decimal(cell.memory.device_peak_mib, 1),
-            cell.precision.executed.clone().unwrap_or_default(),
-            cell.id.clone(),
-            speedup.map(|(_, base)| base.to_owned()).unwrap_or_default(),
-            row::own_comparison(record, cell).map(|c| c.difference.name().to_owned()).unwrap_or_default(),
+            text(cell.precision.executed.as_deref().unwrap_or_default()),
+            text(&cell.id),
+            text(speedup.map(|(_, base)| base).unwrap_or_default()),
+            text(row::own_comparison(record, cell).map(|c| c.difference.name()).unwrap_or_default()),
         ];
-        let fields: Vec<String> = fields.iter().map(|field| quote(field)).collect();
         out.push_str(&fields.join(","));
         out.push('\n');
     }
@@ -103,10 +111,7 @@ fn decimal(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-fn quote(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) || field.starts_with(' ') || field.ends_with(' ') {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
+/// A text from outside: one line, quoted, and no formula. Figures are ours and stay as they are.
+fn text(raw: &str) -> String {
+    csv_field(&printable(raw)).into_owned()
 }

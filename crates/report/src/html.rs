@@ -6,6 +6,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, HtmlEscape, Value};
 use prony_types::RunRecord;
+use prony_types::text::printable_lines;
 
 /// A thumbnail, read from the cell's folder by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,9 @@ pub fn html(record: &RunRecord, pictures: &[Picture]) -> Result<String, ReportEr
     for (name, source) in TEMPLATES {
         env.add_template(name, source)?;
     }
-    Ok(env.get_template(PAGE)?.render(Serde(view::page(record, pictures)))?)
+    let page = env.get_template(PAGE)?.render(Serde(view::page(record, pictures)))?;
+    // Nothing of the templates is unprintable, so whatever is came with a name.
+    Ok(printable_lines(&page).into_owned())
 }
 
 /// A sentence of Prony's own: what stands in backticks becomes code, everything is escaped.

@@ -15,7 +15,7 @@ mod row;
 mod terminal;
 
 pub use across::comparison;
-pub use csv::{csv, imgsz_groups};
+pub use csv::{csv, csv_of_all, imgsz_groups};
 pub use html::{Picture, ReportError, html};
 pub use markdown::markdown;
 pub use terminal::{rooflines, terminal};

@@ -4,6 +4,7 @@ mod accuracy;
 
 use std::fmt::Write as _;
 
+use prony_types::text::printable_lines;
 use prony_types::{CellRecord, RunRecord};
 
 use crate::facts::{self, Fact};
@@ -81,7 +82,7 @@ pub fn markdown(record: &RunRecord) -> String {
         line(&mut out, &format!("| {} |", row.map(|field| text(&field)).join(" | ")));
     }
     // Plain spaces, so that `grep '6.41 ms'` finds what it should.
-    out.replace(['\u{a0}', '\u{202f}'], " ")
+    printable_lines(&out.replace(['\u{a0}', '\u{202f}'], " ")).into_owned()
 }
 
 /// Head, alignment, whether it is shown, and the field of a row.

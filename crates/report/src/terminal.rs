@@ -5,6 +5,7 @@ mod roofline;
 
 use std::fmt::Write as _;
 
+use prony_types::text::is_unprintable;
 use prony_types::{CellRecord, CellStatus, Comparison, Gate, RunRecord, Verdict};
 
 use crate::figure;
@@ -285,10 +286,8 @@ impl Paint {
 pub(crate) fn clean(raw: &str) -> String {
     let plain = raw.chars().map(|c| match c {
         '\u{a0}' | '\u{202f}' => ' ',
-        // Bidirectional marks can make a name read as another one.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
         c if c == '\n' || c == '\r' || c == '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
+        c if is_unprintable(c) => '\u{fffd}',
         c => c,
     });
     plain.collect()

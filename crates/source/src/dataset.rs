@@ -46,6 +46,7 @@ use crate::{SourceError, scenes};
 pub use self::builtin::{DEFAULT_SCENES, HELD_OUT_SEED};
 pub use self::locate::instances_file;
 pub use self::problems::Problems;
+pub use self::ultralytics::class_names;
 
 /// A kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,44 +1,71 @@
 //! `samples.csv`: every sample of a run.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use prony_files::Kind;
+use prony_types::text::{csv_field, csv_text};
 use prony_types::{Phase, Sample};
 
-use crate::lines::{open_at_end, whole_lines};
 use crate::{StoreError, below};
 
-const HEADER: &str =
+const HEADER: &str = "cell,phase,round,frame,start_ns,preprocess_ns,h2d_ns,inference_ns,d2h_ns,postprocess_ns,total_ns,\
+                      detections,attempt";
+/// Of files that tell no attempt from another: those of version 0.1.0 and before.
+const OLD_HEADER: &str =
     "cell,phase,round,frame,start_ns,preprocess_ns,h2d_ns,inference_ns,d2h_ns,postprocess_ns,total_ns,detections";
+/// A cell's id without an end that is longer than this is damage, not a line that was cut short.
+const LONGEST_TORN_CELL: usize = 1 << 14;
+
+/// A row of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedSample {
+    /// The cell's id.
+    pub cell: String,
+    /// Which attempt at the cell, from 1; `None` in a file of an old version, which does not say.
+    pub attempt: Option<u32>,
+    /// What was measured.
+    pub sample: Sample,
+}
 
 /// Appends samples through a buffer; what `flush` has returned for is in the file.
 #[derive(Debug)]
 pub struct SampleLog {
     out: BufWriter<File>,
     path: PathBuf,
+    /// Whether the file has a column for them.
+    attempts: bool,
 }
 
 impl SampleLog {
     /// Opens the file at its end, or makes it with its header. What a crash left of a last line is cut off.
     pub fn open(path: &Path) -> Result<SampleLog, StoreError> {
-        let (file, empty) = open_at_end(path)?;
+        let io = |action| StoreError::io(action, path);
+        let (file, mut reader) = below::append(path)?;
+        let mut there = Vec::new();
+        reader.read_to_end(&mut there).map_err(io("read"))?;
+        let whole = Records::of(&there).map(|record| record.end).last().unwrap_or(0);
+        if whole < there.len() {
+            file.set_len(whole as u64).map_err(io("cut the torn last line of"))?;
+        }
         let mut log = SampleLog::on(file, path);
-        if empty {
-            writeln!(log.out, "{HEADER}").map_err(StoreError::io("write", path))?;
+        log.attempts = !there[..whole].starts_with(format!("{OLD_HEADER}\n").as_bytes());
+        if whole == 0 {
+            writeln!(log.out, "{HEADER}").map_err(io("write"))?;
         }
         Ok(log)
     }
 
     /// A log in a file that is open already and has its header.
     pub fn on(file: File, path: &Path) -> SampleLog {
-        SampleLog { out: BufWriter::with_capacity(1 << 16, file), path: path.to_owned() }
+        SampleLog { out: BufWriter::with_capacity(1 << 16, file), path: path.to_owned(), attempts: true }
     }
 
     /// Writes one sample of a cell.
-    pub fn append(&mut self, cell: &str, sample: &Sample) -> Result<(), StoreError> {
-        write_sample(&mut self.out, cell, sample).map_err(StoreError::io("write", &self.path))
+    pub fn append(&mut self, cell: &str, attempt: u32, sample: &Sample) -> Result<(), StoreError> {
+        let attempt = self.attempts.then_some(attempt);
+        write_sample(&mut self.out, cell, attempt, sample).map_err(StoreError::io("write", &self.path))
     }
 
     /// Hands everything to the system.
@@ -47,52 +74,114 @@ impl SampleLog {
     }
 }
 
-fn write_sample(out: &mut impl Write, cell: &str, sample: &Sample) -> std::io::Result<()> {
-    if cell.contains([',', '"']) {
-        write!(out, "\"{}\"", cell.replace('"', "\"\""))?;
-    } else {
-        write!(out, "{cell}")?;
-    }
-    write!(out, ",{},{},{},{}", sample.phase.name(), sample.round, sample.frame, sample.start_ns)?;
+fn write_sample(out: &mut impl Write, cell: &str, attempt: Option<u32>, sample: &Sample) -> std::io::Result<()> {
+    let cell = csv_field(cell);
+    write!(out, "{cell},{},{},{},{}", sample.phase.name(), sample.round, sample.frame, sample.start_ns)?;
     for part in sample.parts_ns {
         match part {
             Some(ns) => write!(out, ",{ns}")?,
             None => write!(out, ",")?,
         }
     }
-    writeln!(out, ",{},{}", sample.total_ns, sample.detections)
+    write!(out, ",{},{}", sample.total_ns, sample.detections)?;
+    match attempt {
+        Some(attempt) => writeln!(out, ",{attempt}"),
+        None => writeln!(out),
+    }
 }
 
-/// Reads `samples.csv`: cell and sample in the order of the file. A torn last line is left out, any other bad line is an error.
-pub fn read_samples(path: &Path) -> Result<Vec<(String, Sample)>, StoreError> {
+/// Reads `samples.csv` in the order of the file. A torn last line is left out, any other bad line is an error.
+pub fn read_samples(path: &Path) -> Result<Vec<LoggedSample>, StoreError> {
     let bytes = below::read(path, Kind::Lines)?;
-    let malformed = |line: u64, reason: &str| StoreError::Malformed {
+    parse_samples(&bytes).map_err(|(line, reason)| StoreError::Malformed {
         path: path.to_owned(),
         line: Some(line),
         reason: reason.to_owned(),
-    };
-    let mut lines = whole_lines(&bytes);
-    match lines.next() {
-        Some((_, header)) if header == HEADER.as_bytes() => {}
-        Some((number, _)) => return Err(malformed(number, "not the header of samples.csv")),
-        None => return Ok(Vec::new()),
-    }
-    lines
-        .map(|(number, line)| {
-            let text = std::str::from_utf8(line).map_err(|_| malformed(number, "not text"))?;
-            parse(text).ok_or_else(|| malformed(number, "not a sample"))
-        })
-        .collect()
+    })
 }
 
-fn parse(line: &str) -> Option<(String, Sample)> {
-    let (cell, rest) = match line.strip_prefix('"') {
-        Some(quoted) => {
-            // The fields behind the cell hold no quotes, so the last one closes it.
-            let (cell, rest) = quoted.rsplit_once("\",")?;
-            (cell.replace("\"\"", "\""), rest)
+/// The rows of a `samples.csv`, or the line that is none and what is wrong with it.
+pub fn parse_samples(bytes: &[u8]) -> Result<Vec<LoggedSample>, (u64, &'static str)> {
+    let mut records = Records::of(bytes);
+    let attempts = match records.next() {
+        Some(header) if header.text == HEADER.as_bytes() => true,
+        Some(header) if header.text == OLD_HEADER.as_bytes() => false,
+        Some(header) => return Err((header.line, "not the header of samples.csv")),
+        None => return records.torn(Vec::new()),
+    };
+    let mut rows = Vec::new();
+    for record in records.by_ref().filter(|record| !record.text.is_empty()) {
+        let text = std::str::from_utf8(record.text).map_err(|_| (record.line, "not text"))?;
+        rows.push(parse(text, attempts).ok_or((record.line, "not a sample"))?);
+    }
+    records.torn(rows)
+}
+
+/// Whole rows. Only the cell, which comes first, may be quoted, and then it may hold newlines.
+struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    line: u64,
+}
+
+struct Record<'a> {
+    /// Where the next one begins.
+    end: usize,
+    /// The line it begins on, from 1.
+    line: u64,
+    /// Without its newline.
+    text: &'a [u8],
+}
+
+impl Records<'_> {
+    fn of(bytes: &[u8]) -> Records<'_> {
+        Records { bytes, at: 0, line: 1 }
+    }
+
+    /// What was read, unless what is left over is too long to be a line that was cut short.
+    fn torn<T>(&self, read: T) -> Result<T, (u64, &'static str)> {
+        if self.bytes.len() - self.at > LONGEST_TORN_CELL {
+            Err((self.line, "a quote is not closed"))
+        } else {
+            Ok(read)
         }
-        None => line.split_once(',').map(|(cell, rest)| (cell.to_owned(), rest))?,
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        let rest = &self.bytes[self.at..];
+        let cell = if rest.first() == Some(&b'"') { closing_quote(rest)? } else { 0 };
+        let length = cell + rest[cell..].iter().position(|&byte| byte == b'\n')?;
+        let record = Record { end: self.at + length + 1, line: self.line, text: &rest[..length] };
+        self.line += 1 + record.text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.at = record.end;
+        Some(record)
+    }
+}
+
+/// Where the quote ends that a text begins with; a doubled one is a quote of the text itself.
+fn closing_quote(text: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        at += text.get(at..)?.iter().position(|&byte| byte == b'"')?;
+        if text.get(at + 1) != Some(&b'"') {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
+fn parse(record: &str, attempts: bool) -> Option<LoggedSample> {
+    let (cell, rest) = match record.starts_with('"') {
+        true => {
+            let end = closing_quote(record.as_bytes())?;
+            let cell = record[1..end].replace("\"\"", "\"");
+            (csv_text(&cell).to_owned(), record[end + 1..].strip_prefix(',')?)
+        }
+        false => record.split_once(',').map(|(cell, rest)| (csv_text(cell).to_owned(), rest))?,
     };
     let mut fields = rest.split(',');
     let phase = phase(fields.next()?)?;
@@ -106,8 +195,9 @@ fn parse(line: &str) -> Option<(String, Sample)> {
     }
     let total_ns = fields.next()?.parse().ok()?;
     let detections = fields.next()?.parse().ok()?;
+    let attempt = if attempts { Some(fields.next()?.parse().ok()?) } else { None };
     let sample = Sample { start_ns, phase, round, frame, detections, parts_ns, total_ns };
-    fields.next().is_none().then_some((cell, sample))
+    fields.next().is_none().then_some(LoggedSample { cell, attempt, sample })
 }
 
 fn phase(word: &str) -> Option<Phase> {
@@ -130,10 +220,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("samples.csv");
         let mut log = SampleLog::open(&path).unwrap();
-        log.append("builtin-rgb:rten:fp32", &sample(123, Phase::Steady)).unwrap();
+        log.append("builtin-rgb:rten:fp32", 1, &sample(123, Phase::Steady)).unwrap();
         log.flush().unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        let expected = format!("{HEADER}\nbuiltin-rgb:rten:fp32,steady,2,7,123,11,,0,,{},99,5\n", u64::MAX);
+        let expected = format!("{HEADER}\nbuiltin-rgb:rten:fp32,steady,2,7,123,11,,0,,{},99,5,1\n", u64::MAX);
         assert_eq!(text, expected);
     }
 
@@ -141,19 +231,21 @@ mod tests {
     fn samples_come_back_over_two_sittings_and_a_torn_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("samples.csv");
-        let cells = ["plain", "a,b", "say \"x\",", "\"q\""];
+        let cells =
+            ["plain", "a,b", "say \"x\",", "\"q\"", "two\nlines", "\"\n\",\r", "=1+1", "'=1", "-a", "", " x ", "\n\n"];
         let mut want = Vec::new();
         for (sitting, phase) in [Phase::Cold, Phase::Throughput].into_iter().enumerate() {
             let mut log = SampleLog::open(&path).unwrap();
             for (i, cell) in cells.into_iter().enumerate() {
                 let sample = sample((sitting * 10 + i) as u64, phase);
-                log.append(cell, &sample).unwrap();
-                want.push((cell.to_owned(), sample));
+                log.append(cell, sitting as u32 + 1, &sample).unwrap();
+                want.push(LoggedSample { cell: cell.to_owned(), attempt: Some(sitting as u32 + 1), sample });
             }
             log.flush().unwrap();
             drop(log);
             let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
-            file.write_all(b"plain,steady,2,7,12").unwrap();
+            // Inside the name, inside its second line, and behind it.
+            file.write_all([&b"\"two\nli"[..], b"plain,steady,2,7,12"][sitting]).unwrap();
         }
         assert_eq!(read_samples(&path).unwrap(), want);
     }
@@ -162,10 +254,15 @@ mod tests {
     fn a_bad_line_is_an_error_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("samples.csv");
-        for bad in
-            ["c,steady,1,1,1,,,,,,9", "c,nap,1,1,1,,,,,,9,0", "c,steady,1,1,1,,,,,,9,0,0", "c,steady,1,1,1,,,x,,,9,0"]
-        {
-            fs::write(&path, format!("{HEADER}\nc,steady,1,1,1,,,,,,9,0\n{bad}\nc,steady,1,1,1,,,,,,9,0\n")).unwrap();
+        for bad in [
+            "c,steady,1,1,1,,,,,,9",
+            "c,nap,1,1,1,,,,,,9,0",
+            "c,steady,1,1,1,,,,,,9,0,1,0",
+            "c,steady,1,1,1,,,x,,,9,0,1",
+            "\"c\"x,steady,1,1,1,,,,,,9,0,1",
+        ] {
+            fs::write(&path, format!("{HEADER}\nc,steady,1,1,1,,,,,,9,0,1\n{bad}\nc,steady,1,1,1,,,,,,9,0,1\n"))
+                .unwrap();
             let error = read_samples(&path).unwrap_err().to_string();
             assert!(error.contains("samples.csv line 3"), "{bad}: {error}");
         }
@@ -178,7 +275,27 @@ mod tests {
     fn a_full_disk_is_an_error_and_not_a_panic() {
         let full = File::options().append(true).open("/dev/full").unwrap();
         let mut log = SampleLog::on(full, Path::new("/dev/full"));
-        log.append("c", &sample(1, Phase::Steady)).unwrap();
+        log.append("c", 1, &sample(1, Phase::Steady)).unwrap();
         assert!(log.flush().unwrap_err().is_full());
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_does_not_swallow_the_rest() {
+        let row = "c,steady,1,1,1,,,,,,9,0,1\n";
+        let text = format!("{HEADER}\n{row}\"{}", row.repeat(2000));
+        assert_eq!(parse_samples(text.as_bytes()), Err((3, "a quote is not closed")));
+    }
+
+    #[test]
+    fn a_file_of_an_old_version_is_read_and_written_on_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("samples.csv");
+        fs::write(&path, format!("{OLD_HEADER}\n\"a,b\",steady,2,7,123,11,,0,,5,99,5\n")).unwrap();
+        let mut log = SampleLog::open(&path).unwrap();
+        log.append("a,b", 2, &sample(7, Phase::Cold)).unwrap();
+        log.flush().unwrap();
+        let rows = read_samples(&path).unwrap();
+        let told: Vec<_> = rows.iter().map(|row| (row.cell.as_str(), row.attempt, row.sample.phase)).collect();
+        assert_eq!(told, [("a,b", None, Phase::Steady), ("a,b", None, Phase::Cold)]);
     }
 }

@@ -21,10 +21,10 @@ pub struct DataSpec {
     /// Decides which images a limit leaves, and which built-in scenes these are.
     pub seed: u64,
     /// A file that names the images to use, one id or file name a line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::os_text::option")]
     pub ids: Option<PathBuf>,
     /// Where the images of a COCO file are, when they are not beside it in a usual place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::os_text::option")]
     pub images: Option<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ pub enum DataSource {
     /// Built-in scenes, of the kind that fits the model.
     Scenes,
     /// A COCO `instances*.json`, a `data.yaml`, or a folder that holds one of them.
-    Path(PathBuf),
+    Path(#[serde(with = "crate::os_text::path")] PathBuf),
 }
 
 /// The data that a cell was scored on.
@@ -124,6 +124,7 @@ pub struct EvaluateOrder {
     /// What becomes of outputs.
     pub post: PostSpec,
     /// Where the boxes go, in COCO's result form.
+    #[serde(with = "crate::os_text::path")]
     pub detections: PathBuf,
 }
 

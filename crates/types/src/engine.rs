@@ -144,7 +144,7 @@ pub struct PrepareJob {
     /// TensorRT.
     pub runtime: RuntimeSpec,
     /// Plugin libraries of the user's own.
-    #[serde(default)]
+    #[serde(default, with = "crate::os_text::list")]
     pub plugins: Vec<PathBuf>,
     /// Index of the device.
     pub device: u32,
@@ -155,6 +155,7 @@ pub struct PrepareJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// The artifact cache.
+    #[serde(with = "crate::os_text::path")]
     pub cache: PathBuf,
     /// Builds although the cache has it.
     #[serde(default)]
@@ -182,6 +183,7 @@ pub struct BuildProgress {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArtifactSpec {
     /// Its file.
+    #[serde(with = "crate::os_text::path")]
     pub path: PathBuf,
     /// Its hash.
     pub sha256: String,
@@ -221,7 +223,7 @@ pub struct InspectJob {
     /// TensorRT.
     pub runtime: RuntimeSpec,
     /// Plugin libraries of the user's own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::os_text::list")]
     pub plugins: Vec<PathBuf>,
     /// Index of the device.
     pub device: u32,

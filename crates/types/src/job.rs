@@ -35,6 +35,7 @@ pub struct DiscoverJob {
     /// What it should be.
     pub name: RuntimeName,
     /// Its file.
+    #[serde(with = "crate::os_text::path")]
     pub path: PathBuf,
 }
 
@@ -54,6 +55,7 @@ pub struct ReferenceJob {
     /// By how much of its value an input is moved to see how far rounding carries the outputs.
     pub epsilon: f64,
     /// Where the outputs go.
+    #[serde(with = "crate::os_text::path")]
     pub file: PathBuf,
     /// Descriptor of the ring that shows signs of life, inherited from the parent.
     pub ring_fd: i32,
@@ -76,6 +78,7 @@ pub struct MeasureJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_s: Option<f64>,
     /// The cell's folder: thumbnails and detections go there.
+    #[serde(with = "crate::os_text::path")]
     pub folder: PathBuf,
     /// Descriptor of the sample ring, inherited from the parent.
     pub ring_fd: i32,
@@ -134,7 +137,7 @@ pub enum Command {
     /// Check outputs, draw thumbnails, count where nodes ran, answer `Finished`, exit 0.
     Finish {
         /// The reference's outputs, where there are some.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::os_text::option")]
         reference: Option<PathBuf>,
     },
 }

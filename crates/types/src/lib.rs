@@ -11,6 +11,7 @@ mod environment;
 mod event;
 mod image;
 mod job;
+pub mod os_text;
 mod plan;
 mod record;
 mod resident;
@@ -18,6 +19,7 @@ mod rewrite;
 mod roofline;
 mod sample;
 mod tensor;
+pub mod text;
 mod verdict;
 
 pub use accuracy::{

@@ -148,14 +148,15 @@ vocabulary! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeSpec {
     /// Its file.
+    #[serde(with = "crate::os_text::path")]
     pub library: PathBuf,
     /// Its version.
     pub version: String,
     /// Folders with libraries that it needs and that the loader may not know.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::os_text::list")]
     pub search: Vec<PathBuf>,
     /// Libraries that belong to it: TensorRT's parser and plugins.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "crate::os_text::map")]
     pub companions: BTreeMap<RuntimeName, PathBuf>,
 }
 
@@ -187,19 +188,19 @@ pub struct ProviderSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trt_workspace_bytes: Option<u64>,
     /// Folder of TensorRT engines.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::os_text::option")]
     pub trt_engine_cache: Option<PathBuf>,
     /// Folder of TensorRT's timing cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::os_text::option")]
     pub trt_timing_cache: Option<PathBuf>,
     /// Smallest, usual and largest shapes, as `name:1x3x640x640`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trt_profile: Option<[String; 3]>,
     /// Calibration table for int8.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::os_text::option")]
     pub trt_int8_table: Option<PathBuf>,
     /// Plugin libraries of the user's own for TensorRT.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "crate::os_text::list")]
     pub trt_plugins: Vec<PathBuf>,
     /// SHA-256 of each of them, in the same order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -277,7 +278,7 @@ pub enum ModelSource {
     /// One of the detectors inside the binary.
     Builtin(SceneKind),
     /// A file.
-    File(PathBuf),
+    File(#[serde(with = "crate::os_text::path")] PathBuf),
 }
 
 impl ModelSource {
@@ -326,6 +327,7 @@ impl ModelSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginSpec {
     /// The checkpoint.
+    #[serde(with = "crate::os_text::path")]
     pub path: PathBuf,
     /// Its identity, in hex.
     pub sha256: String,
@@ -437,9 +439,9 @@ pub enum SourceSpec {
     /// Built-in scenes, of the kind that fits the model.
     Scenes,
     /// Images of a folder, in the order of their names.
-    Dir(PathBuf),
+    Dir(#[serde(with = "crate::os_text::path")] PathBuf),
     /// A `.npy` or `.npz` file, for models that are not detectors.
-    Tensor(PathBuf),
+    Tensor(#[serde(with = "crate::os_text::path")] PathBuf),
 }
 
 /// The input of every cell.
@@ -502,7 +504,7 @@ pub struct GateSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_max_ms: Option<f64>,
     /// The run that relative limits are held against; without one `map_drop_max` takes the model's fp32 row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::os_text::option")]
     pub baseline: Option<PathBuf>,
 }
 

@@ -117,6 +117,7 @@ pub struct RewriteJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<RuntimeSpec>,
     /// The artifact cache.
+    #[serde(with = "crate::os_text::path")]
     pub cache: PathBuf,
     /// Makes it although the cache has it.
     #[serde(default)]

@@ -8,7 +8,7 @@ use prony_types::{BackendName, HeadChoice, Precision};
 use super::{PrintArgs, TrustArgs, WaitArgs};
 use crate::engine_options::EngineArgs;
 use crate::gate_options::GateLimit;
-use crate::options::{ImageSize, Library};
+use crate::options::{ImageSize, Library, os_text, os_value};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -60,8 +60,10 @@ has no ONNX nodes, so with one only outputs and boxes are compared.
 Exit codes: 0 they agree; 1 a backend failed; 2 wrong usage or bad input; 3 they do not agree.")]
 pub(crate) struct CompareOutputsArgs {
     /// The reference: a model file (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal
+    #[arg(value_parser = os_text())]
     pub(crate) a: String,
     /// What is compared with it
+    #[arg(value_parser = os_text())]
     pub(crate) b: String,
     /// What executes the first [default: rten; tensorrt for an engine]
     #[arg(long, value_name = "NAME", help_heading = "Backend")]
@@ -79,7 +81,7 @@ pub(crate) struct CompareOutputsArgs {
     #[arg(long, help_heading = "Backend")]
     pub(crate) force: bool,
     /// Use this library, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
-    #[arg(long, value_name = "NAME=PATH", help_heading = "Backend")]
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>(), help_heading = "Backend")]
     pub(crate) library: Vec<Library>,
 
     #[command(flatten)]

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 use prony_types::Precision;
 
 use super::PrintArgs;
-use crate::options::yes_or_no;
+use crate::options::{os_text, yes_or_no};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -23,6 +23,7 @@ Y.onnx.json. Weights in files of their own are taken into the new file.
 Exit codes: 0 written; 2 wrong usage or bad input, nothing was written.")]
 pub(crate) struct ConvertArgs {
     /// A model file (.onnx), or builtin-rgb, builtin-thermal
+    #[arg(value_parser = os_text())]
     pub(crate) model: String,
     /// fp16 or bf16
     #[arg(long, value_name = "fp16|bf16")]

@@ -9,7 +9,7 @@ use prony_types::Precision;
 
 use super::{PrintArgs, TrustArgs, WaitArgs};
 use crate::engine_options::EngineArgs;
-use crate::options::{DeviceIndex, ImageSize, Library, Size};
+use crate::options::{DeviceIndex, ImageSize, Library, Size, os_text, os_value};
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
@@ -30,6 +30,7 @@ A build is ended by Ctrl-C: its process is killed, the cache stays whole.
 Exit codes: 0 every engine is there; 1 one is not; 2 wrong usage or bad input; 130 interrupted.")]
 pub(crate) struct BuildArgs {
     /// A model file (.onnx), or builtin-rgb, builtin-thermal
+    #[arg(value_parser = os_text())]
     pub(crate) model: String,
 
     /// Precisions, separated by commas: fp32, tf32, fp16, bf16, int8, fp8, nvfp4, native
@@ -64,7 +65,7 @@ pub(crate) struct BuildArgs {
     pub(crate) prepare: bool,
 
     /// Use this library, e.g. nvinfer=/opt/tensorrt/lib/libnvinfer.so.10
-    #[arg(long, value_name = "NAME=PATH", help_heading = "Machine")]
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>(), help_heading = "Machine")]
     pub(crate) library: Vec<Library>,
 
     #[command(flatten)]

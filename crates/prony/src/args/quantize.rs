@@ -8,7 +8,7 @@ use prony_types::{BackendName, CalibrationMethod, QuantiseFor};
 use super::{PrintArgs, TrustArgs};
 use crate::engine_options::{CALIBRATION_FRAMES, CALIBRATION_SEED, REWRITE_METHOD};
 use crate::gate_options::GateLimit;
-use crate::options::{ImageSize, Library, yes_or_no};
+use crate::options::{ImageSize, Library, os_text, os_value, yes_or_no};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -28,6 +28,7 @@ Exit codes: 0 all well; 1 a backend failed; 2 wrong usage or bad input; 3 the ga
 of layers; 130 interrupted.")]
 pub(crate) struct QuantizeArgs {
     /// A model file (.onnx), or builtin-rgb, builtin-thermal
+    #[arg(value_parser = os_text())]
     pub(crate) model: String,
 
     /// What ranges are found on: `scenes`, a folder of images or a data set, or tensors
@@ -73,7 +74,7 @@ pub(crate) struct QuantizeArgs {
     #[arg(long, value_name = "NAME", default_value = "rten", help_heading = "Backend")]
     pub(crate) backend: BackendName,
     /// Use this library, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
-    #[arg(long, value_name = "NAME=PATH", help_heading = "Backend")]
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>(), help_heading = "Backend")]
     pub(crate) library: Vec<Library>,
 
     #[command(flatten)]

@@ -11,6 +11,8 @@ use std::sync::Mutex;
 
 use anyhow::bail;
 use prony_store::RunFolder;
+use prony_types::os_text::to_text;
+use prony_types::text::printable;
 use prony_types::{CellStatus, ExitCode, Making, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -25,10 +27,10 @@ use crate::discover::{absent, choose};
 use crate::gate_options::refuse_strange_baseline;
 use crate::machine::machine;
 use crate::options::BenchOptions;
-use crate::output::{StdoutError, print};
+use crate::output::{Painted, StdoutError, print, print_painted};
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, Redactor, Run, artifacts, check_data, engines_to_build, estimate_s,
+    Beginning, Ending, Files, Interrupt, Redactor, Run, Written, artifacts, check_data, engines_to_build, estimate_s,
     refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
@@ -113,7 +115,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     greet(&resolved, &summary, files.path());
     let info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
-        None => run_info(id, std::env::args().collect())?,
+        None => run_info(id, std::env::args_os().map(|word| to_text(&word)).collect())?,
     };
     let begin = Beginning {
         info,
@@ -132,11 +134,12 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         let reason = record.cells.first().and_then(|cell| cell.reason.clone()).unwrap_or_default();
         bail!("{reason}");
     }
-    let written = files.write_all(&record);
-    let shown = show(&files.shown(&record), files.path(), args);
-    if let Err(error) = written {
+    let Written { page, problem } = files.write_all(&record);
+    let shown = show(&files.shown(&record), page.as_deref(), args);
+    if let Some(error) = problem {
         // The measurement stands and was shown; what is on disk does not.
         say!("error: {error:#}");
+        shown?;
         return Ok(ExitCode::CellFailed);
     }
     shown?;
@@ -149,7 +152,7 @@ fn start_log(file: File, verbose: bool, redactor: Option<Redactor>) {
     // A log that cannot be written, on a full disk say, is no reason to die.
     let to_file = tracing_subscriber::fmt::layer().with_writer(Mutex::new(file)).log_internal_errors(false);
     let to_file = to_file.with_ansi(false).with_target(false);
-    let aloud = tracing_subscriber::fmt::layer().with_writer(io::stderr).log_internal_errors(false);
+    let aloud = tracing_subscriber::fmt::layer().with_writer(|| Painted(io::stderr())).log_internal_errors(false);
     let aloud = aloud.with_target(false).without_time();
     let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::ERROR };
     tracing_subscriber::registry()
@@ -185,8 +188,8 @@ fn greet(resolved: &Resolved, summary: &str, folder: &Path) {
     resolved.plan.notes.iter().for_each(|note| note!("  {note}"));
 }
 
-/// The table on stdout, or the record with `--json`.
-fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) -> Result<(), StdoutError> {
+/// The table on stdout and the page if there is one, or the record with `--json`.
+fn show(record: &RunRecord, page: Option<&Path>, args: &BenchArgs) -> Result<(), StdoutError> {
     let text = if args.print.json {
         serde_json::to_string_pretty(record).unwrap_or_default() + "\n"
     } else {
@@ -196,9 +199,11 @@ fn show(record: &RunRecord, folder: &Path, args: &BenchArgs) -> Result<(), Stdou
             true => prony_report::rooflines(record, terminal_width(), colour),
             false => String::new(),
         };
-        format!("{table}{details}\nreport: {}\n", folder.join("report.html").display())
+        let page = page.map(|page| printable(&format!("report: {}", page.display())).into_owned());
+        let page = page.map(|page| format!("\n{page}\n")).unwrap_or_default();
+        format!("{table}{details}{page}")
     };
-    print(text)
+    print_painted(&text)
 }
 
 fn dry_run(resolved: &Resolved, kept: &[&str], summary: &str, json: bool) -> anyhow::Result<ExitCode> {

@@ -135,6 +135,7 @@ fn check(
         bail!("{} is an engine already; give the ONNX file that it was built from", args.model);
     }
     args.engine.check(precisions)?;
+    args.engine.plugin.iter().try_for_each(|plugin| crate::trust::check_plugin(plugin))?;
     let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", spec.name);
     let profiled = |input: &str| args.engine.profile.iter().any(|profile| profile.0.input == input);
     if let Some(input) = info.inputs.first()
@@ -165,7 +166,7 @@ fn runtime(args: &BuildArgs, home: &Path) -> anyhow::Result<Result<RuntimeSpec, 
 fn copy(artifact: &ArtifactSpec, out: &Path, model: &str, precision: Precision) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let target = out.join(format!("{model}-{precision}.engine"));
-    let beside = |path: &Path| PathBuf::from(format!("{}.json", path.display()));
+    let beside = |path: &Path| path.with_added_extension("json");
     for (from, to) in [(artifact.path.clone(), target.clone()), (beside(&artifact.path), beside(&target))] {
         let bytes = fs::read(&from).with_context(|| from.display().to_string())?;
         prony_store::write_atomic(&to, &bytes)?;

@@ -2,6 +2,7 @@
 
 use prony_forge::{Cache, Described, Entry, Kind, Making, Pruned, Rule};
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
 use serde_json::json;
 
 use crate::args::{CacheArgs, CacheVerb, PruneArgs, PruneRule};
@@ -22,7 +23,9 @@ pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
 fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     let entries = cache.list();
     if json {
-        print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries }))?;
+        print_json(
+            &json!({ "schema": "prony.cache/2", "folder": path_to_text(cache.folder()), "artifacts": entries }),
+        )?;
         return Ok(ExitCode::Ok);
     }
     let mut text = String::new();
@@ -40,7 +43,7 @@ fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     let code = if damaged == 0 { ExitCode::Ok } else { ExitCode::CellFailed };
     if json {
         print_json(
-            &json!({ "schema": "prony.cache/2", "folder": cache.folder(), "artifacts": entries, "damaged": damaged }),
+            &json!({ "schema": "prony.cache/2", "folder": path_to_text(cache.folder()), "artifacts": entries, "damaged": damaged }),
         )?;
         return Ok(code);
     }
@@ -58,7 +61,7 @@ fn prune(cache: &Cache, args: &PruneArgs) -> anyhow::Result<ExitCode> {
     let rule = Rule { unused_for: older_than.map(|age| age.0), fit_bytes: to.map(|size| size.0), all: *all };
     let pruned = cache.prune(rule);
     if args.print.json {
-        print_json(&json!({ "schema": "prony.cache/2", "folder": cache.folder(), "pruned": pruned }))?;
+        print_json(&json!({ "schema": "prony.cache/2", "folder": path_to_text(cache.folder()), "pruned": pruned }))?;
         return Ok(ExitCode::Ok);
     }
     let Pruned { removed, freed_bytes, in_use } = &pruned;

@@ -12,7 +12,7 @@ use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, Run
 use crate::args::CompareArgs;
 use crate::command::terminal_width;
 use crate::gate_options;
-use crate::output::print;
+use crate::output::print_painted;
 use crate::run::{Recorded, Scores, paired};
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
@@ -62,7 +62,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
             prony_report::comparison(&comparison, terminal_width(), colour)
         }
     };
-    print(text)?;
+    print_painted(&text)?;
     Ok(comparison.exit_code)
 }
 

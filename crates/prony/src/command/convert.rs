@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use prony_backend::made_elsewhere;
 use prony_forge::convert::{ConvertReport, Converted, Why, convert as to_half};
 use prony_model::{ModelFile, sha256_hex};
+use prony_types::os_text::path_to_text;
 use prony_types::{ExitCode, HalfSpec, Precision};
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let told = match args.print.json {
         true => {
             let mut told = sidecar;
-            told["output"] = json!(target.file);
+            told["output"] = json!(path_to_text(&target.file));
             serde_json::to_string_pretty(&told)? + "\n"
         }
         false => summary(&made.report, &target),

@@ -7,6 +7,7 @@ mod subset;
 use indicatif::{ProgressBar, ProgressStyle};
 use prony_source::dataset::{self, Dataset};
 use prony_source::synth;
+use prony_types::os_text::path_to_text;
 use prony_types::{ExitCode, SceneKind};
 use serde_json::json;
 
@@ -41,7 +42,7 @@ fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
     match args.print.json {
         true => print_json(&json!({
             "schema": "prony.synth/1",
-            "out": args.out,
+            "out": path_to_text(&args.out),
             "kind": args.kind,
             "seed": args.seed,
             "images": summary.images,

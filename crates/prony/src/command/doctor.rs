@@ -4,12 +4,14 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
+use prony_types::text::printable_lines;
 use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::command::with_sign_of_life;
 use crate::machine::machine;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_painted};
 
 /// It reports and does not gate: a machine without anything, or one with a FAIL, is no error.
 pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
@@ -25,13 +27,16 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         Some(path) if path.as_os_str() != "-" => {
             prony_store::write_atomic(path, text.as_bytes())?;
             match args.print.json {
-                true => print_json(&json!({ "file": path }))?,
+                true => print_json(&json!({ "file": path_to_text(path) }))?,
                 false => print(format!("{}\n", path.display()))?,
             }
         }
         _ => {
             let colour = !args.print.json && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            print(if colour { coloured(&text) } else { text })?;
+            match colour {
+                true => print_painted(&coloured(&printable_lines(&text)))?,
+                false => print(text)?,
+            }
         }
     }
     Ok(ExitCode::Ok)

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use prony_forge::export::{Axis, ExportOptions, Exported};
 use prony_model::pt::{Checkpoint, plain};
 use prony_model::{ModelFile, sha256_hex};
+use prony_types::os_text::path_to_text;
 use prony_types::{ExitCode, ModelSource};
 use serde_json::{Value, json};
 
@@ -77,9 +78,9 @@ impl Summary<'_> {
         let Summary { args, made, .. } = self;
         let tensor = |(name, axes): &(String, Vec<Axis>)| json!({ "name": name, "dims": axes });
         json!({
-            "model": args.model,
+            "model": path_to_text(&args.model),
             "ultralytics": self.checkpoint.version,
-            "output_file": self.target,
+            "output_file": path_to_text(self.target),
             "bytes": made.bytes.len(),
             "sha256": sha256_hex(&made.bytes),
             "input": tensor(&made.input),

@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use prony_backend::precision_of;
 use prony_model::{EngineFile, ModelFile};
+use prony_types::os_text::path_to_text;
 use prony_types::{
     BackendName, EngineRecord, EventKind, ExitCode, InspectJob, Job, ModelSource, ModelSpec, RuntimeSpec,
     WORKER_PROTOCOL,
@@ -273,7 +274,7 @@ impl Findings<'_> {
         json!({
             "model": self.name,
             "format": info.format,
-            "path": self.path(),
+            "path": self.path().map(path_to_text),
             "bytes": self.bytes,
             "sha256": self.file.sha256,
             "precision": self.opened.is_none().then(|| precision_of(info)),

@@ -10,7 +10,7 @@ use crate::output::print;
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "prony", &mut script);
-    print(&script)?;
+    print(String::from_utf8(script)?)?;
     Ok(ExitCode::Ok)
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            print(&page)?;
+            print(String::from_utf8(page)?)?;
         }
     }
     Ok(ExitCode::Ok)

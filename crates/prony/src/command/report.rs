@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum as _;
 use prony_files::Folder;
+use prony_types::os_text::path_to_text;
 use prony_types::{ExitCode, RunRecord};
 use serde_json::json;
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::command::terminal_width;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_painted};
 use crate::run::{Redactor, pictures};
 
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
@@ -34,9 +35,12 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     );
     let mut files = Vec::new();
-    for (name, bytes) in render(&record, &opened, format)? {
+    for (name, text) in render(&record, &opened, format, args.out.is_some())? {
         if on_stdout {
-            print(&bytes)?;
+            match format {
+                ReportFormat::Text => print_painted(&text)?,
+                _ => print(text)?,
+            }
             continue;
         }
         ensure!(
@@ -45,19 +49,19 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         );
         match &args.out {
             Some(path) => {
-                prony_store::write_atomic(path, &bytes)?;
+                prony_store::write_atomic(path, text.as_bytes())?;
                 files.push(path.clone());
             }
             // The run folder may come from anybody: a link there is replaced, not followed.
             None => {
                 let path = folder.join(&name);
-                opened.replace(&name, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+                opened.replace(&name, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
                 files.push(path);
             }
         }
     }
     if args.print.json && !on_stdout {
-        print_json(&json!({ "files": files }))?;
+        print_json(&json!({ "files": files.iter().map(|path| path_to_text(path)).collect::<Vec<_>>() }))?;
     } else if args.out.is_none() {
         files.iter().try_for_each(|path| print(format!("{}\n", path.display())))?;
     }
@@ -65,8 +69,13 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// File name and content; several for one table a size.
-fn render(record: &RunRecord, folder: &Folder, format: ReportFormat) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    let one = |name: &str, text: String| vec![(name.to_owned(), text.into_bytes())];
+fn render(
+    record: &RunRecord,
+    folder: &Folder,
+    format: ReportFormat,
+    one_file: bool,
+) -> anyhow::Result<Vec<(String, String)>> {
+    let one = |name: &str, text: String| vec![(name.to_owned(), text)];
     Ok(match format {
         ReportFormat::Html => one("report.html", prony_report::html(record, &pictures(folder, record))?),
         ReportFormat::Md => one("report.md", prony_report::markdown(record)),
@@ -75,10 +84,12 @@ fn render(record: &RunRecord, folder: &Folder, format: ReportFormat) -> anyhow::
             let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             one("report.txt", prony_report::terminal(record, terminal_width(), colour))
         }
+        // One file has all sizes: each row says its own.
+        ReportFormat::Csv if one_file => one("latency_comparative.csv", prony_report::csv_of_all(record)),
         ReportFormat::Csv => {
             let table = |imgsz: &String| {
                 let name = PathBuf::from(format!("latency_comparative_{imgsz}.csv"));
-                (name.display().to_string(), prony_report::csv(record, imgsz).into_bytes())
+                (name.display().to_string(), prony_report::csv(record, imgsz))
             };
             prony_report::imgsz_groups(record).iter().map(table).collect()
         }

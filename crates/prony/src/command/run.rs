@@ -27,7 +27,7 @@ use super::executor::{EngineShapes, Wish, backend_for, tell_loader};
 use crate::args::RunArgs;
 use crate::model::{Opening, open};
 use crate::options::too_many_threads;
-use crate::output::is_live;
+use crate::output::{bars, is_live};
 use crate::resolve::share;
 
 /// Most boxes an image, as in `bench`.
@@ -94,7 +94,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         planned => ready_engine(args, spec, planned)?,
     };
     let load_ms = millis(begun);
-    waiting.set_message("running");
+    bars::message(&waiting, "running");
     let mut feed = sources.read(session.inputs())?;
     let mut call_ms = call(&mut *session, &mut feed)?;
     let outputs: Vec<TensorSpec> = (0..session.output_count()).map(|i| output_spec(&session.output(0, i))).collect();
@@ -221,7 +221,8 @@ fn spinner(message: String) -> ProgressBar {
     if !is_live() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new_spinner().with_message(message);
+    let bar = ProgressBar::new_spinner();
+    bars::message(&bar, &message);
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
 use serde_json::{Value, json};
 
 use crate::args::{RuntimeArgs, RuntimeInstallArgs, RuntimeListArgs, RuntimeNameArgs, RuntimeVerb};
@@ -148,8 +149,8 @@ fn described(installed: &Installed) -> Value {
         "name": installed.name.as_str(),
         "version": installed.version,
         "bytes": installed.bytes(),
-        "folder": installed.folder,
-        "path": installed.main(),
+        "folder": path_to_text(&installed.folder),
+        "path": installed.main().as_deref().map(path_to_text),
     })
 }
 
@@ -161,8 +162,8 @@ fn as_json(shelf: &Shelf, examined: &[(RuntimeName, Vec<(Installed, State)>)]) -
             "whole": problem.is_none(),
             "problem": problem,
             "bytes": installed.bytes(),
-            "folder": installed.folder,
-            "path": installed.main(),
+            "folder": path_to_text(&installed.folder),
+            "path": installed.main().as_deref().map(path_to_text),
         })
     };
     let runtime = |(name, versions): &(RuntimeName, Vec<(Installed, State)>)| {
@@ -173,7 +174,7 @@ fn as_json(shelf: &Shelf, examined: &[(RuntimeName, Vec<(Installed, State)>)]) -
         })
     };
     let runtimes: Vec<Value> = examined.iter().map(runtime).collect();
-    json!({ "schema": SCHEMA, "folder": shelf.folder, "runtimes": runtimes })
+    json!({ "schema": SCHEMA, "folder": path_to_text(&shelf.folder), "runtimes": runtimes })
 }
 
 fn as_text(examined: &[(RuntimeName, Vec<(Installed, State)>)]) -> String {

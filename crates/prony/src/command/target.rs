@@ -35,7 +35,7 @@ impl Target {
             ensure!(!same, "{shown} is the model itself; name another file with -o");
         }
         ensure!(file.extension().is_some_and(|ending| ending == "onnx"), "{shown}: the output must end in .onnx");
-        let beside = PathBuf::from(format!("{shown}.json"));
+        let beside = file.with_added_extension("json");
         for path in [&file, &beside] {
             // A device or a pipe is written through and replaced by nothing.
             let there = path.metadata().map_or(path.is_symlink(), |metadata| metadata.is_file());
@@ -65,8 +65,9 @@ fn usual(source: &ModelSource, mark: &str) -> PathBuf {
     match source {
         ModelSource::Builtin(kind) => format!("builtin-{kind}{mark}.onnx").into(),
         ModelSource::File(path) => {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            path.with_file_name(format!("{stem}{mark}.onnx"))
+            let mut name = path.file_stem().unwrap_or_default().to_owned();
+            name.push(format!("{mark}.onnx"));
+            path.with_file_name(name)
         }
     }
 }

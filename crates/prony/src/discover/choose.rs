@@ -1,6 +1,7 @@
 //! Which library a backend is executed with, or the one line why none will do.
 
 use prony_backend::discovery::{is_explicit, provided};
+use prony_types::os_text::path_from_text;
 use prony_types::{BackendName, RuntimeName, RuntimeRecord, RuntimeSpec, RuntimeState};
 
 use super::Found;
@@ -56,7 +57,7 @@ const fn is_tensorrt(name: RuntimeName) -> bool {
 }
 
 fn spec(copy: &RuntimeRecord) -> Option<RuntimeSpec> {
-    Some(RuntimeSpec::new(copy.path.as_ref()?, copy.version.clone().unwrap_or_default()))
+    Some(RuntimeSpec::new(path_from_text(copy.path.as_ref()?), copy.version.clone().unwrap_or_default()))
 }
 
 /// Why none of the copies will do, by the one that comes nearest.

@@ -1,9 +1,10 @@
 //! Libraries that belong to a TensorRT: its ONNX parser and its plugins, of the same release.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use prony_backend::discovery::is_explicit;
+use prony_types::os_text::path_from_text;
 use prony_types::{RuntimeName, RuntimeRecord, RuntimeSpec, RuntimeState};
 
 use super::Found;
@@ -17,14 +18,14 @@ pub(super) fn companions(found: &Found, of: &RuntimeSpec) -> BTreeMap<RuntimeNam
         let copies = found.runtimes.iter().filter(|copy| copy.name == name && copy.state == RuntimeState::Ready);
         let rank = |copy: &&RuntimeRecord| rank(copy, of);
         let (copy, _) = copies.filter_map(|copy| Some((copy, rank(&copy)?))).min_by_key(|(_, rank)| *rank)?;
-        Some((name, PathBuf::from(copy.path.as_ref()?)))
+        Some((name, path_from_text(copy.path.as_ref()?)))
     };
     BELONG.into_iter().filter_map(nearest).collect()
 }
 
 /// How well a copy fits, 0 best; `None` where it is of another release.
 fn rank(copy: &RuntimeRecord, of: &RuntimeSpec) -> Option<u32> {
-    let path = Path::new(copy.path.as_deref()?);
+    let path = path_from_text(copy.path.as_deref()?);
     if copy.found_by.as_deref().is_some_and(is_explicit) {
         return Some(0);
     }

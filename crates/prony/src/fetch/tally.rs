@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::bars;
 use crate::runtime::View;
 
 /// A bar that vanishes with its value.
@@ -22,7 +23,8 @@ impl Tally {
         };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
-        let bar = bar.with_style(style.progress_chars("━╸─")).with_message(what.to_owned());
+        let bar = bar.with_style(style.progress_chars("━╸─"));
+        bars::message(&bar, what);
         bar.enable_steady_tick(Duration::from_millis(200));
         Tally(bar)
     }

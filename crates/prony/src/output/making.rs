@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use prony_types::BuildProgress;
 
-use super::is_live;
+use super::{bars, is_live};
 use crate::run::short_time;
 
 /// Time between two lines where there is no terminal.
@@ -43,7 +43,8 @@ pub(crate) struct MakingProgress {
 impl MakingProgress {
     pub(crate) fn new(what: &str) -> MakingProgress {
         let bar = is_live().then(|| {
-            let bar = ProgressBar::new(STEPS).with_prefix(what.to_owned());
+            let bar = ProgressBar::new(STEPS);
+            bars::prefix(&bar, what);
             if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:20}] {elapsed} {wide_msg}") {
                 bar.set_style(style.progress_chars("=> "));
             }
@@ -60,7 +61,7 @@ impl MakingProgress {
                 if let Some(done) = progress.done {
                     bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
                 }
-                bar.set_message(text);
+                bars::message(bar, &text);
             }
             None if self.pace.is_due() => note!("{}: {text}", self.what),
             None => {}

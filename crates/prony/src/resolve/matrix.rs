@@ -1,10 +1,11 @@
 //! The cells of a plan: models by backends by precisions by batches, and what is known already of those that cannot run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use prony_backend::{backend, precision_of};
 use prony_model::sha256_hex;
+use prony_types::os_text::path_from_text;
 use prony_types::{
     BackendName, CellSpec, CellStatus, DType, Dim, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec,
     Precision, ProviderSpec, RewriteSpec, RuntimeName, RuntimeSpec,
@@ -169,8 +170,8 @@ impl Matrix<'_> {
         precision: Precision,
         batch: u32,
     ) -> (CellSpec, Option<Problem>) {
-        let source = ModelSource::File(PathBuf::from(name));
-        let model = ModelSpec::new(stem(Path::new(name)), source, "");
+        let source = ModelSource::File(path_from_text(name));
+        let model = ModelSpec::new(stem(&path_from_text(name)), source, "");
         let cell = CellSpec { head: self.head, batch, ..CellSpec::new(model, backend, precision) };
         (cell, Some(Problem::Input(error)))
     }

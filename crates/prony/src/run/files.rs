@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use anyhow::{Context as _, bail};
 use prony_files::{Folder, Kind};
 use prony_report::Picture;
-use prony_store::{LineLog, RunFolder, SampleLog, StoreError};
+use prony_store::{LineLog, LoggedSample, RunFolder, SampleLog, StoreError};
 use prony_types::{Event, RunRecord, Sample, Telemetry};
 use rustix::fs::{FlockOperation, flock};
 
@@ -166,7 +166,7 @@ impl Files {
         Ok(self.folder.write_cell(slug, name, &text)?)
     }
 
-    pub(crate) fn read_samples(&self) -> Result<Vec<(String, Sample)>, StoreError> {
+    pub(crate) fn read_samples(&self) -> Result<Vec<LoggedSample>, StoreError> {
         prony_store::read_samples(&self.folder.file("samples.csv"))
     }
 
@@ -186,17 +186,27 @@ impl Files {
         });
     }
 
-    pub(super) fn log_samples(&mut self, cell: &str, samples: &[Sample]) {
+    pub(super) fn log_samples(&mut self, cell: &str, attempt: u32, samples: &[Sample]) {
         self.samples.write(|log| {
-            samples.iter().try_for_each(|sample| log.append(cell, sample))?;
+            samples.iter().try_for_each(|sample| log.append(cell, attempt, sample))?;
             log.flush()
         });
     }
 
-    /// Everything that the record says, rendered and on disk; names whatever could not be written.
-    pub(crate) fn write_all(&self, record: &RunRecord) -> anyhow::Result<()> {
-        self.write_record(record)?;
-        self.write_reports(record)
+    /// Everything that the record says, rendered and on disk. What cannot be written does not keep the rest from it.
+    pub(crate) fn write_all(&self, record: &RunRecord) -> Written {
+        let mut written = Written::default();
+        written.note(self.write_record(record));
+        let record = &self.shown(record);
+        written.note(self.write_sidecars(record));
+        written.note(write_markdown(&self.folder, record));
+        written.page = written.note(write_page(&self.folder, record));
+        written.note(write_tables(&self.folder, record));
+        let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
+        if let Some(error) = broken.into_iter().flatten().next() {
+            written.note(Err::<(), _>(anyhow::anyhow!("{error}")).context("a log of this run is not complete"));
+        }
+        written
     }
 
     pub(super) fn write_environment(&self, record: &RunRecord) -> anyhow::Result<()> {
@@ -216,17 +226,6 @@ impl Files {
             redactor.record(&mut shown);
         }
         shown
-    }
-
-    fn write_reports(&self, record: &RunRecord) -> anyhow::Result<()> {
-        let record = &self.shown(record);
-        self.write_sidecars(record)?;
-        write_reports(&self.folder, record)?;
-        let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
-        match broken.into_iter().flatten().next() {
-            Some(error) => Err(anyhow::anyhow!("{error}")).context("a log of this run is not complete"),
-            None => Ok(()),
-        }
     }
 
     /// What ran in each cell, beside its log and pictures.
@@ -263,11 +262,42 @@ pub(crate) fn refuse_if_written(folder: &Path) -> anyhow::Result<()> {
     claim(folder).map(drop)
 }
 
-/// Writes `report.md`, `report.html` and the comparison tables into a run folder.
-fn write_reports(run: &RunFolder, record: &RunRecord) -> anyhow::Result<()> {
-    run.write("report.md", prony_report::markdown(record).as_bytes())?;
+/// What came of writing a run.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// The page, if it is there and of this record.
+    pub(crate) page: Option<PathBuf>,
+    /// The first thing that could not be written.
+    pub(crate) problem: Option<anyhow::Error>,
+}
+
+impl Written {
+    fn note<T>(&mut self, outcome: anyhow::Result<T>) -> Option<T> {
+        match outcome {
+            Ok(done) => Some(done),
+            Err(error) => {
+                match self.problem {
+                    Some(_) => tracing::error!("{error:#}"),
+                    None => self.problem = Some(error),
+                }
+                None
+            }
+        }
+    }
+}
+
+fn write_markdown(run: &RunFolder, record: &RunRecord) -> anyhow::Result<()> {
+    Ok(run.write("report.md", prony_report::markdown(record).as_bytes())?)
+}
+
+fn write_page(run: &RunFolder, record: &RunRecord) -> anyhow::Result<PathBuf> {
     let html = prony_report::html(record, &pictures(run.folder(), record))?;
     run.write("report.html", html.as_bytes())?;
+    Ok(run.file("report.html"))
+}
+
+/// The comparison tables, one per input size.
+fn write_tables(run: &RunFolder, record: &RunRecord) -> anyhow::Result<()> {
     for imgsz in prony_report::imgsz_groups(record) {
         let table = prony_report::csv(record, &imgsz);
         run.write(&format!("latency_comparative_{imgsz}.csv"), table.as_bytes())?;
@@ -328,7 +358,7 @@ mod tests {
             total_ns: 9,
         };
         for _ in 0..2 {
-            files.log_samples("cell", &[sample]);
+            files.log_samples("cell", 1, &[sample]);
         }
         let error = files.samples.error().unwrap();
         assert!(error.contains("samples.csv") && error.contains("No space left"), "{error}");

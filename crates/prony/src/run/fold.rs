@@ -2,6 +2,7 @@
 //! same record, whether they come from a live worker or from a file.
 
 use prony_judge::{self as judge, Evidence, shape};
+use prony_store::LoggedSample;
 use prony_types::{
     ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EvaluatedData, EventKind,
     FailureKind, InputRecord, LoadCounters, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases,
@@ -53,9 +54,14 @@ impl CellFold {
     }
 
     /// A cell that an earlier sitting completed, with the samples of all its attempts: those of the last one count.
-    pub(crate) fn finished(record: CellRecord, mut samples: Vec<Sample>) -> CellFold {
-        let last_attempt = samples.iter().rposition(|sample| sample.phase == Phase::Cold).unwrap_or(0);
-        samples.drain(..last_attempt);
+    pub(crate) fn finished(record: CellRecord, mut rows: Vec<LoggedSample>) -> CellFold {
+        if rows.iter().all(|row| row.attempt.is_none()) {
+            let last_attempt = rows.iter().rposition(|row| row.sample.phase == Phase::Cold).unwrap_or(0);
+            rows.drain(..last_attempt);
+        } else {
+            rows.retain(|row| row.attempt == Some(record.attempt));
+        }
+        let samples = rows.into_iter().map(|row| row.sample).collect();
         CellFold {
             record,
             samples,

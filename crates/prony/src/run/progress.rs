@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::{Pace, is_live};
+use crate::output::{Pace, bars, is_live};
 
 /// Bars or lines, one a cell.
 pub(crate) struct Progress {
@@ -38,8 +38,8 @@ impl Progress {
     pub(crate) fn add(&mut self, id: &str) {
         let bar = self.bars.as_ref().map(|bars| {
             let bar = bars.add(ProgressBar::new(STEPS).with_style(self.style.clone()));
-            bar.set_prefix(id.to_owned());
-            bar.set_message("waiting");
+            bars::prefix(&bar, id);
+            bars::message(&bar, "waiting");
             bar
         });
         self.cells.push(Line { id: id.to_owned(), bar, pace: Pace::default() });
@@ -56,7 +56,7 @@ impl Progress {
     /// A step of a cell worth a line of its own where there are no bars.
     pub(crate) fn milestone(&self, cell: usize, text: &str) {
         match &self.cells[cell] {
-            Line { bar: Some(bar), .. } => bar.set_message(text.to_owned()),
+            Line { bar: Some(bar), .. } => bars::message(bar, text),
             Line { id, bar: None, .. } => self.say(&format!("  {id}: {text}")),
         }
     }
@@ -65,7 +65,7 @@ impl Progress {
     pub(crate) fn figure(&self, cell: usize, done: f64, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.cells[cell].bar {
             bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
-            bar.set_message(text());
+            bars::message(bar, &text());
         }
     }
 
@@ -86,7 +86,7 @@ impl Progress {
     /// The cell's last word.
     pub(crate) fn finish(&self, cell: usize, text: &str) {
         match &self.cells[cell] {
-            Line { bar: Some(bar), .. } => bar.abandon_with_message(text.to_owned()),
+            Line { bar: Some(bar), .. } => bars::last_message(bar, text),
             Line { id, bar: None, .. } => self.say(&format!("  {id}: {text}")),
         }
     }

@@ -5,12 +5,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
+use prony_runtimes::{FileRecord, disk_error};
 use tempfile::TempDir;
 
-use super::installed::{FileRecord, RECORD_FILE, RuntimeRecord, SCHEMA};
+use super::installed::{RECORD_FILE, RuntimeRecord, SCHEMA};
 use super::pip::{Errand, Pip};
 use super::platform::Platform;
-use super::stage::{Turn, disk_error, sync_folder};
+use super::stage::{Turn, sync_folder};
 use super::wheel::Wheel;
 use super::{Installed, Request, Shelf, State, Stopped, View, layout};
 use crate::run::{Interrupt, utc_now};

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use prony_runtimes::FileRecord;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, RuntimeName, Version, home, wheel};
@@ -27,15 +28,6 @@ pub(crate) struct RuntimeRecord {
     /// The library to open, or the program to run, relative to the folder.
     pub(crate) main: String,
     pub(crate) files: Vec<FileRecord>,
-}
-
-/// One unpacked file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileRecord {
-    /// Relative to the runtime's folder.
-    pub(crate) path: String,
-    pub(crate) bytes: u64,
-    pub(crate) sha256: String,
 }
 
 /// A version's folder.

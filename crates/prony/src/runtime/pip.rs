@@ -23,6 +23,7 @@ use super::child::{PipChild, Progress};
 use super::platform::Platform;
 use super::view::{View, megabytes};
 use super::{RuntimeName, Version};
+use crate::output::bars;
 use crate::run::Interrupt;
 
 /// Pythons that wheels are made for, the likeliest first. The user's own is asked too.
@@ -170,7 +171,7 @@ impl Pip {
             let bytes = progress.done.max(largest_file(errand.folder));
             let total = if progress.total > 0 { format!(" of {}", megabytes(progress.total)) } else { String::new() };
             if bytes > 0 {
-                bar.set_message(format!("downloading {requirement}: {}{total}", megabytes(bytes)));
+                bars::message(bar, &format!("downloading {requirement}: {}{total}", megabytes(bytes)));
             }
         };
         let (status, lines) = child.wait(errand.interrupt, &mut on_progress)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::is_live;
+use crate::output::{bars, is_live};
 
 /// How to show progress.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,8 @@ impl View {
             self.say(&text);
             return ProgressBar::hidden();
         }
-        let bar = ProgressBar::new_spinner().with_message(text);
+        let bar = ProgressBar::new_spinner();
+        bars::message(&bar, &text);
         bar.enable_steady_tick(Duration::from_millis(100));
         bar
     }
@@ -45,7 +46,9 @@ impl View {
         }
         let style = ProgressStyle::with_template("  {bar:30.cyan/dim} {decimal_bytes}/{decimal_total_bytes}  {msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─");
-        ProgressBar::new(bytes).with_style(style).with_message(text)
+        let bar = ProgressBar::new(bytes).with_style(style);
+        bars::message(&bar, &text);
+        bar
     }
 }
 

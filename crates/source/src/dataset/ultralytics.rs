@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use prony_files::Kind;
 use prony_types::DataSpec;
+use prony_types::os_text::to_text;
 use rayon::prelude::*;
 
 use super::assembly::{Assembly, Candidate};
@@ -19,13 +20,15 @@ use crate::folder::is_image_name;
 
 /// Endings that Ultralytics takes for images and nobody here decodes.
 const FOREIGN: [&str; 9] = ["dng", "mpo", "tif", "tiff", "webp", "pfm", "heic", "heif", "avif"];
+/// Classes that a number alone may stand for: each gets a name.
+const MOST_CLASSES: usize = 100_000;
 /// Folders below folders; more is a link that leads back.
 const MAX_DEPTH: usize = 16;
 
 pub(super) fn open(spec: &DataSpec, file: &Path) -> Result<Dataset, SourceError> {
     let text = prony_files::read_text(file, Kind::Labels).map_err(SourceError::io(file, "read the file"))?;
     let yaml = yaml::parse(&text).map_err(|why| SourceError::data(file, why))?;
-    let names = class_names(&yaml).map_err(|why| SourceError::data(file, why))?;
+    let names = names(&yaml).map_err(|why| SourceError::data(file, why))?;
     let classes = names.len();
     let categories = (0..).zip(names).map(|(id, name)| Category { id, name }).collect();
     let mut assembly = Assembly::new(categories);
@@ -47,8 +50,13 @@ pub(super) fn open(spec: &DataSpec, file: &Path) -> Result<Dataset, SourceError>
     assembly.finish(name, file, None)
 }
 
+/// The class names, by index, that the text of a `data.yaml` gives; or what is wrong with it.
+pub fn class_names(text: &str) -> Result<Vec<String>, String> {
+    names(&yaml::parse(text)?)
+}
+
 /// Class names by index.
-fn class_names(yaml: &Yaml) -> Result<Vec<String>, String> {
+fn names(yaml: &Yaml) -> Result<Vec<String>, String> {
     let count = match yaml.get("nc") {
         Some(nc) => Some(nc.text().and_then(|nc| nc.parse::<usize>().ok()).ok_or("nc is not a number")?),
         None => None,
@@ -69,6 +77,9 @@ fn class_names(yaml: &Yaml) -> Result<Vec<String>, String> {
             numbered.into_iter().map(|(_, name)| name).collect()
         }
         (Some(_), _) => return Err("names is neither a list nor a map".to_owned()),
+        (None, Some(count)) if count > MOST_CLASSES => {
+            return Err(format!("nc is {count}; at most {MOST_CLASSES} classes"));
+        }
         (None, Some(count)) => (0..count).map(|index| format!("class_{index}")).collect(),
         (None, None) => return Err("has neither names nor nc; is it a data set of Ultralytics?".to_owned()),
     };
@@ -213,7 +224,7 @@ fn add(assembly: &mut Assembly, id: i64, path: &Path, seen: Seen) {
     }
     let mut truths: Vec<Truth> = labels.labels.iter().map(|label| truth(label, size)).collect();
     assembly.number(&mut truths);
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = to_text(path.file_name().unwrap_or_default());
     let candidate = Candidate { id, name, origin: Origin::File(path.to_path_buf()), size: Some(size) };
     assembly.add(candidate, &truths);
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use prony_types::os_text::path_to_text;
 use prony_types::{ArtifactSpec, ExitCode, FailureKind, ModelSpec, Precision};
 use serde_json::{Value, json};
 
@@ -80,8 +81,8 @@ fn as_json(outcome: &Outcome) -> Value {
         Status::Made { artifact, build_ms, rebuilt_because, notes } => json!({
             "precision": precision,
             "status": "completed",
-            "engine": artifact.path,
-            "copied_to": outcome.copied_to,
+            "engine": path_to_text(&artifact.path),
+            "copied_to": outcome.copied_to.as_deref().map(path_to_text),
             "sha256": artifact.sha256,
             "size_bytes": size(artifact),
             "build_ms": build_ms,

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
 use serde_json::{Value, json};
 
 use crate::args::FetchArgs;
@@ -88,10 +89,12 @@ fn as_text(done: &Fetched) -> String {
 fn as_json(url: &Url, fetched: &anyhow::Result<Fetched>) -> Value {
     let mut file = match fetched {
         Ok(Fetched::Whole { path, bytes, sha256 }) => {
-            json!({ "status": "fetched", "path": path, "bytes": bytes, "sha256": sha256 })
+            json!({ "status": "fetched", "path": path_to_text(path), "bytes": bytes, "sha256": sha256 })
         }
-        Ok(Fetched::There { path }) => json!({ "status": "there", "path": path }),
-        Ok(Fetched::Stopped { part, bytes }) => json!({ "status": "interrupted", "part": part, "bytes": bytes }),
+        Ok(Fetched::There { path }) => json!({ "status": "there", "path": path_to_text(path) }),
+        Ok(Fetched::Stopped { part, bytes }) => {
+            json!({ "status": "interrupted", "part": path_to_text(part), "bytes": bytes })
+        }
         Err(error) => json!({ "status": "failed", "reason": format!("{error:#}") }),
     };
     file["url"] = json!(url.to_string());

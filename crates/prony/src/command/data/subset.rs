@@ -2,6 +2,7 @@
 
 use prony_source::dataset::subset::{self, SubsetSpec, Transfer};
 use prony_types::ExitCode;
+use prony_types::os_text::path_to_text;
 use serde_json::json;
 
 use crate::args::SubsetArgs;
@@ -33,7 +34,7 @@ pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
     if args.print.json {
         let value = json!({
             "schema": "prony.subset/1",
-            "out": args.out,
+            "out": path_to_text(&args.out),
             "of": data.name,
             "images": summary.images,
             "objects": summary.objects,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use prony_model::pt::{Checkpoint, plain};
 use prony_model::sha256_file;
+use prony_types::os_text::path_to_text;
 use serde_json::{Map, Value, json};
 
 use super::text::{Lines, NAMES, OPERATORS, size, some};
@@ -40,7 +41,7 @@ impl Findings<'_> {
         json!({
             "model": self.name,
             "format": "pt",
-            "path": self.path,
+            "path": path_to_text(self.path),
             "bytes": self.bytes,
             "sha256": self.sha256,
             "container": {

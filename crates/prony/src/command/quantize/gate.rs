@@ -1,6 +1,7 @@
 //! How many layers stay in float for a limit on accuracy to hold. The file that would be written is scored by
 //! `prony eval` itself, in a process of its own.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -129,7 +130,9 @@ impl<'a> Gate<'a> {
             eval.args(value.iter().flat_map(|value| [flag, value]));
         }
         for library in &self.args.library {
-            eval.arg("--library").arg(format!("{}={}", library.name, library.path.display()));
+            let mut library_word = OsString::from(format!("{}=", library.name));
+            library_word.push(&library.path);
+            eval.arg("--library").arg(library_word);
         }
         eval.args(crate::trust::policy().flag());
         let output = eval.stderr(Stdio::piped()).output().context("cannot start `prony eval`")?;

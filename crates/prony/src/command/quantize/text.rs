@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use prony_forge::quantise::{LayerLoss, QuantiseReport, Quantised};
 use prony_model::sha256_hex;
+use prony_types::os_text::path_to_text;
 use serde::Serialize;
 use serde_json::json;
 
@@ -38,7 +39,7 @@ impl Outcome<'_> {
     }
 
     fn json(&self) -> impl Serialize {
-        let file = self.written().then(|| self.target.file.display().to_string());
+        let file = self.written().then(|| path_to_text(&self.target.file));
         json!({
             "model": self.model,
             "file": file,

@@ -6,6 +6,7 @@ use anyhow::{bail, ensure};
 use prony_backend::Session;
 use prony_bench::tensors::{ArrayFile, Values, describe, fill, fill_image, image_size};
 use prony_source::folder;
+use prony_types::os_text::path_from_text;
 use prony_types::{Dim, Image, ModelInfo, TensorInfo, TensorSpec};
 use prony_vision::{Fit, Letterbox, Preprocessor};
 
@@ -34,6 +35,7 @@ impl Sources {
         let mut archive = None;
         for text in given {
             let (name, path) = named(text, inputs, "input")?;
+            let path = path.as_path();
             match (ending(path), name) {
                 ("npy" | "npz", Some(index)) => {
                     let file = ArrayFile::open(path)?;
@@ -152,20 +154,16 @@ fn only_one(
 }
 
 /// A tensor's index and the rest of `NAME=FILE`; the index is absent where only a file was given.
-pub(crate) fn named<'a>(
-    text: &'a str,
-    tensors: &[TensorInfo],
-    what: &str,
-) -> anyhow::Result<(Option<usize>, &'a Path)> {
+pub(crate) fn named(text: &str, tensors: &[TensorInfo], what: &str) -> anyhow::Result<(Option<usize>, PathBuf)> {
     let rest_after = |tensor: &TensorInfo| text.strip_prefix(tensor.name.as_str())?.strip_prefix('=');
     if let Some((index, rest)) = tensors.iter().enumerate().find_map(|(i, tensor)| Some((i, rest_after(tensor)?))) {
-        return Ok((Some(index), Path::new(rest)));
+        return Ok((Some(index), path_from_text(rest)));
     }
     // A path may hold the sign too, but then usually not before its first slash.
     if let Some((name, _)) = text.split_once('=').filter(|(name, _)| !name.contains('/')) {
         bail!("--{what} {text}: the model has no {what} `{name}`; it has {}", list(tensors));
     }
-    Ok((None, Path::new(text)))
+    Ok((None, path_from_text(text)))
 }
 
 /// In lower case.

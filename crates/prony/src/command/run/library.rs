@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use prony_types::RuntimeName;
+use prony_types::os_text::path_from_text;
 
 use crate::options::Library;
 
@@ -23,7 +24,7 @@ impl FromStr for OwnLibrary {
             Some((name, _)) if !name.contains('/') => {
                 text.parse().map(|Library { name, path }| OwnLibrary { name: Some(name), path })
             }
-            _ => Ok(OwnLibrary { name: None, path: PathBuf::from(text) }),
+            _ => Ok(OwnLibrary { name: None, path: path_from_text(text) }),
         }
     }
 }

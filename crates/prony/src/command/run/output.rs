@@ -6,6 +6,7 @@ use anyhow::{bail, ensure};
 use prony_backend::Session;
 use prony_bench::tensors::{describe, npy_bytes, npz_bytes, output_spec};
 use prony_source::{jpeg, png};
+use prony_types::os_text::path_to_text;
 use prony_types::{TensorInfo, TensorView};
 use prony_vision::draw;
 use serde::Serialize;
@@ -54,6 +55,7 @@ impl Targets {
         let mut targets: Vec<Target> = Vec::new();
         for text in given {
             let (index, path) = named(text, outputs, "output")?;
+            let path = path.as_path();
             let what = match (ending(path), index, outputs) {
                 ("npy", Some(index), _) => What::Array(index),
                 ("npy", None, [_]) => What::Array(0),
@@ -107,7 +109,7 @@ impl Targets {
                     let (width, height) = (picture.image.width(), picture.image.height());
                     let found = boxes.named(names);
                     let holds = counted(found.len());
-                    let image = picture.path.display().to_string();
+                    let image = path_to_text(&picture.path);
                     let all = BoxFile { image, width, height, head: boxes.head(), detections: found };
                     (serde_json::to_vec_pretty(&all)?, holds)
                 }
@@ -121,7 +123,7 @@ impl Targets {
                 (What::Boxes | What::Picture, ..) => bail!("{}: there are no boxes", path.display()),
             };
             prony_store::write_atomic(path, &bytes)?;
-            written.push(Written { file: path.display().to_string(), holds });
+            written.push(Written { file: path_to_text(path), holds });
         }
         Ok(written)
     }

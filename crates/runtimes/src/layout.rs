@@ -1,13 +1,13 @@
 //! Which files of a wheel make up a runtime, and where they go. Libraries lie flat in the runtime's folder, as they do
 //! in one folder of the wheel: ONNX Runtime opens its providers beside itself, OpenVINO's libraries look in `$ORIGIN`.
 
-use super::{RuntimeName, Version};
+use crate::{RuntimeName, Version};
 
 /// The first ONNX Runtime release whose wheel has a shared library beside the Python module.
 const FIRST_WITH_LIBRARY: &str = "1.19.0";
 
 /// Where a file of the wheel goes in the runtime's folder; `None` for what is not needed.
-pub(crate) fn place(runtime: RuntimeName, path: &str) -> Option<&str> {
+pub fn place(runtime: RuntimeName, path: &str) -> Option<&str> {
     match runtime {
         RuntimeName::Onnxruntime | RuntimeName::OnnxruntimeGpu => {
             let name = path.strip_prefix("onnxruntime/capi/")?;
@@ -30,13 +30,13 @@ fn is_library(name: &str) -> bool {
 }
 
 /// The one file that a user of the runtime opens.
-pub(crate) fn is_main(runtime: RuntimeName, placed: &str) -> bool {
+pub fn is_main(runtime: RuntimeName, placed: &str) -> bool {
     let stem = plain_name(runtime);
     placed == stem || placed.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The main file's name without a version: a link of that name is made where the file itself has another.
-pub(crate) fn plain_name(runtime: RuntimeName) -> &'static str {
+pub fn plain_name(runtime: RuntimeName) -> &'static str {
     match runtime {
         RuntimeName::Onnxruntime | RuntimeName::OnnxruntimeGpu => "libonnxruntime.so",
         RuntimeName::Openvino => "libopenvino_c.so",
@@ -45,12 +45,12 @@ pub(crate) fn plain_name(runtime: RuntimeName) -> &'static str {
 }
 
 /// Whether what is unpacked is a program.
-pub(crate) fn is_program(runtime: RuntimeName) -> bool {
+pub fn is_program(runtime: RuntimeName) -> bool {
     runtime == RuntimeName::Ffmpeg
 }
 
 /// What to say of a wheel without the main file.
-pub(crate) fn nothing_inside(runtime: RuntimeName, version: &Version) -> String {
+pub fn nothing_inside(runtime: RuntimeName, version: &Version) -> String {
     let main = plain_name(runtime);
     let package = runtime.package();
     let lowest = match FIRST_WITH_LIBRARY.parse::<Version>() {

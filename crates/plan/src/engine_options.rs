@@ -16,94 +16,94 @@ use crate::images::{is_tensors, meant};
 use crate::options::{Seconds, Size};
 
 /// Frames that ranges are found on, unless told otherwise: more change little, and each costs time.
-pub(crate) const CALIBRATION_FRAMES: u32 = 128;
+pub const CALIBRATION_FRAMES: u32 = 128;
 
 /// How an engine is to be built. Everything is optional; what is not said is TensorRT's own choice.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub(crate) struct EngineArgs {
+pub struct EngineArgs {
     /// Scratch memory of the builder and of the engine, e.g. 1GB [default: half of --gpu-mem-limit, else no limit]
     #[arg(long, value_name = "SIZE", help_heading = "Engine")]
-    pub(crate) workspace: Option<Size>,
+    pub workspace: Option<Size>,
 
     /// Device memory that kernels may take while they are timed
     #[arg(long, value_name = "SIZE", help_heading = "Engine")]
-    pub(crate) tactic_memory: Option<Size>,
+    pub tactic_memory: Option<Size>,
 
     /// How hard to look for fast kernels: 0, quick to build, to 5
     #[arg(long, value_name = "0-5", value_parser = clap::value_parser!(u8).range(0..=5), help_heading = "Engine")]
-    pub(crate) opt_level: Option<u8>,
+    pub opt_level: Option<u8>,
 
     /// Libraries that kernels may come from: default, or none but TensorRT itself
     #[arg(long, value_name = "default|none", help_heading = "Engine")]
-    pub(crate) tactic_sources: Option<TacticSources>,
+    pub tactic_sources: Option<TacticSources>,
 
     /// Shapes of an input with free axes, e.g. images=1x3x320x320:1x3x640x640:4x3x640x640; may be repeated
     #[arg(long, value_name = "NAME=MIN:OPT:MAX", help_heading = "Engine")]
-    pub(crate) profile: Vec<Profile>,
+    pub profile: Vec<Profile>,
 
     /// Build for this deep-learning accelerator; what it cannot do falls to the GPU
     #[arg(long, value_name = "N", help_heading = "Engine")]
-    pub(crate) dla_core: Option<u32>,
+    pub dla_core: Option<u32>,
 
     /// Runs under later versions of TensorRT too, its lean runtime inside
     #[arg(long, help_heading = "Engine")]
-    pub(crate) version_compatible: bool,
+    pub version_compatible: bool,
 
     /// Runs on other GPUs from Ampere on, perhaps more slowly
     #[arg(long, help_heading = "Engine")]
-    pub(crate) hardware_compatible: bool,
+    pub hardware_compatible: bool,
 
     /// Weights can be replaced later
     #[arg(long, help_heading = "Engine")]
-    pub(crate) refit: bool,
+    pub refit: bool,
 
     /// Structured sparsity of the weights may be used
     #[arg(long, help_heading = "Engine")]
-    pub(crate) sparse: bool,
+    pub sparse: bool,
 
     /// Small pools, level 0, no external kernels, lazy loading: for boards with little memory
     #[arg(long, help_heading = "Engine")]
-    pub(crate) low_memory: bool,
+    pub low_memory: bool,
 
     /// End a build that takes longer than this [default: 60m]
     #[arg(long, value_name = "TIME", help_heading = "Engine")]
-    pub(crate) build_timeout: Option<Seconds>,
+    pub build_timeout: Option<Seconds>,
 
     /// A plugin library of your own; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
-    pub(crate) plugin: Vec<PathBuf>,
+    pub plugin: Vec<PathBuf>,
 
     /// What int8 ranges are found on: scenes, a folder of images or a data set, or an .npz with arrays named as the inputs
     /// [default: scenes for a built-in model]
     #[arg(long, visible_alias = "calib", value_name = "scenes|DIR|x.npz", help_heading = "Calibration")]
     #[serde(alias = "calib")]
-    pub(crate) calibration: Option<PathBuf>,
+    pub calibration: Option<PathBuf>,
 
     /// How many frames of it [default: 128]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Calibration")]
-    pub(crate) calibration_frames: Option<u32>,
+    pub calibration_frames: Option<u32>,
 
     /// How ranges are found: minmax, percentile, entropy or mse; TensorRT's own way is entropy or minmax
     /// [default: entropy for TensorRT, mse elsewhere]
     #[arg(long, value_name = "METHOD", help_heading = "Calibration")]
-    pub(crate) calibration_method: Option<CalibrationMethod>,
+    pub calibration_method: Option<CalibrationMethod>,
 
     /// Seed of the scenes; not that of a measurement, so that nothing is measured on what it was calibrated with
     /// [default: 1007]
     #[arg(long, value_name = "N", help_heading = "Calibration")]
-    pub(crate) calibration_seed: Option<u64>,
+    pub calibration_seed: Option<u64>,
 }
 
 /// How ranges of a rewritten graph are found, unless told otherwise: see `docs/measurements.md`.
-pub(crate) const REWRITE_METHOD: CalibrationMethod = CalibrationMethod::Mse;
+pub const REWRITE_METHOD: CalibrationMethod = CalibrationMethod::Mse;
 
 /// Seed of calibration scenes.
-pub(crate) const CALIBRATION_SEED: u64 = 1007;
+pub const CALIBRATION_SEED: u64 = 1007;
 
 impl EngineArgs {
     /// Paths of a plan file are relative to it.
-    pub(crate) fn anchor(&mut self, base: &Path) {
+    pub fn anchor(&mut self, base: &Path) {
         self.plugin.iter_mut().for_each(|path| *path = base.join(&*path));
         self.calibration.iter_mut().filter(|path| path.as_os_str() != "scenes").for_each(|path| {
             *path = base.join(&*path);
@@ -111,7 +111,7 @@ impl EngineArgs {
     }
 
     /// These options, with gaps filled from a file.
-    pub(crate) fn or(self, file: EngineArgs) -> EngineArgs {
+    pub fn or(self, file: EngineArgs) -> EngineArgs {
         let several = |own: Vec<_>, file: Vec<_>| if own.is_empty() { file } else { own };
         EngineArgs {
             workspace: self.workspace.or(file.workspace),
@@ -135,7 +135,7 @@ impl EngineArgs {
     }
 
     /// The first flag that was given and that only engines have. Ranges are found for graphs too.
-    pub(crate) fn engine_flag(&self) -> Option<&'static str> {
+    pub fn engine_flag(&self) -> Option<&'static str> {
         let given = [
             (self.workspace.is_some(), "--workspace"),
             (self.tactic_memory.is_some(), "--tactic-memory"),
@@ -155,7 +155,7 @@ impl EngineArgs {
     }
 
     /// The first flag that was given at all.
-    pub(crate) fn given_flag(&self) -> Option<&'static str> {
+    pub fn given_flag(&self) -> Option<&'static str> {
         self.engine_flag().or(self.says_calibration().then_some("--calibration"))
     }
 
@@ -167,7 +167,7 @@ impl EngineArgs {
     }
 
     /// Flags that no engine of these precisions would read are refused, and so are files that are not there.
-    pub(crate) fn check(&self, precisions: &[Precision]) -> anyhow::Result<()> {
+    pub fn check(&self, precisions: &[Precision]) -> anyhow::Result<()> {
         let calibrated = precisions.contains(&Precision::Int8);
         ensure!(
             !self.says_calibration() || calibrated,
@@ -181,7 +181,6 @@ impl EngineArgs {
         }
         for plugin in &self.plugin {
             ensure!(plugin.is_file(), "--plugin {} is not a file", plugin.display());
-            crate::trust::check_plugin(plugin)?;
         }
         if let Some(path) = self.calibration.as_deref().filter(|path| path.as_os_str() != "scenes") {
             let there = path.exists() || is_video_name(path);
@@ -191,7 +190,7 @@ impl EngineArgs {
     }
 
     /// Replaces a folder to calibrate on by the one in it that holds the images; a note where that is another.
-    pub(crate) fn find_images(&mut self) -> anyhow::Result<Option<String>> {
+    pub fn find_images(&mut self) -> anyhow::Result<Option<String>> {
         let Some(named) = &self.calibration else { return Ok(None) };
         let (found, note) = meant("--calibration", named)?;
         self.calibration = Some(found);
@@ -200,7 +199,7 @@ impl EngineArgs {
 
     /// The engine of a precision. `scenes` says whether built-in scenes are what the model was made for, so that they may be
     /// calibrated on without being asked for.
-    pub(crate) fn spec(&self, precision: Precision, scenes: bool) -> anyhow::Result<EngineSpec> {
+    pub fn spec(&self, precision: Precision, scenes: bool) -> anyhow::Result<EngineSpec> {
         let calibration = if precision == Precision::Int8 { self.calibration(scenes)? } else { None };
         Ok(EngineSpec {
             profile: self.profile.iter().map(|profile| profile.0.clone()).collect(),
@@ -220,13 +219,13 @@ impl EngineArgs {
     }
 
     /// Longest time that a build may take, where it was given.
-    pub(crate) fn build_timeout_s(&self) -> Option<u64> {
+    pub fn build_timeout_s(&self) -> Option<u64> {
         self.build_timeout.map(|limit| limit.0.ceil() as u64)
     }
 
     /// How a graph is brought to a precision by being rewritten. `images` are what ranges may be found on where nothing else
     /// was named; `None` where int8 has nothing at all to find them on.
-    pub(crate) fn rewrite(
+    pub fn rewrite(
         &self,
         precision: Precision,
         backend: BackendName,
@@ -260,7 +259,7 @@ impl EngineArgs {
 }
 
 /// What ranges are found on, as it was typed: scenes, arrays or a folder.
-pub(crate) fn calibration_source(path: &Path) -> std::io::Result<SourceSpec> {
+pub fn calibration_source(path: &Path) -> std::io::Result<SourceSpec> {
     if path.as_os_str() == "scenes" {
         return Ok(SourceSpec::Scenes);
     }
@@ -281,7 +280,7 @@ const fn patterns_of(backend: BackendName) -> QuantiseFor {
 
 /// Shapes of one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Profile(pub(crate) ProfileShape);
+pub struct Profile(pub ProfileShape);
 
 impl FromStr for Profile {
     type Err = String;

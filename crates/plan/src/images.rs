@@ -6,7 +6,7 @@ use prony_source::folder;
 
 /// The folder that holds the images of the one that was named; `scenes` and files of tensors stay as they are. The note is
 /// for what a user may not expect.
-pub(crate) fn meant(flag: &str, named: &Path) -> anyhow::Result<(PathBuf, Option<String>)> {
+pub fn meant(flag: &str, named: &Path) -> anyhow::Result<(PathBuf, Option<String>)> {
     if named.as_os_str() == "scenes" {
         let both = || format!("{flag} scenes: using the built-in scenes; for the folder of that name give ./scenes");
         return Ok((named.to_owned(), named.is_dir().then(both)));
@@ -27,7 +27,7 @@ pub(crate) fn meant(flag: &str, named: &Path) -> anyhow::Result<(PathBuf, Option
 }
 
 /// Whether a file holds arrays, by its ending.
-pub(crate) fn is_tensors(path: &Path) -> bool {
+pub fn is_tensors(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "npz" || ending == "npy")
 }
 

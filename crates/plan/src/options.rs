@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use prony_files::Kind;
+use prony_types::os_text::{path_from_text, path_to_text, to_text};
 use prony_types::{ArenaGrowth, HeadChoice, Precision, Resident, RuntimeName};
 use serde::{Deserialize, Deserializer};
 
@@ -14,7 +16,7 @@ use crate::engine_options::EngineArgs;
 use crate::gate_options::{self, GateLimit};
 
 /// Reads the value of a flag that is on or off.
-pub(crate) fn yes_or_no(text: &str) -> Result<bool, &'static str> {
+pub fn yes_or_no(text: &str) -> Result<bool, &'static str> {
     match text {
         "yes" => Ok(true),
         "no" => Ok(false),
@@ -22,228 +24,247 @@ pub(crate) fn yes_or_no(text: &str) -> Result<bool, &'static str> {
     }
 }
 
-/// What a flag or a key may say. Everything is optional here; defaults are in [`crate::resolve`].
+/// Reads a word with a path in it, whose bytes need not be UTF-8, as [`prony_types::os_text`] writes it.
+pub fn os_text() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|word| to_text(&word))
+}
+
+/// The same for a type that is read from such text.
+pub fn os_value<T>() -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = String> + Clone + Send + Sync + 'static,
+{
+    OsStringValueParser::new().try_map(|word| to_text(&word).parse())
+}
+
+/// What a flag or a key may say. Everything is optional here; defaults are where the plan is resolved.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub(crate) struct BenchOptions {
+pub struct BenchOptions {
     /// Model files (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal; both of these if none is given
-    #[arg(value_name = "MODEL")]
-    pub(crate) models: Vec<String>,
+    #[arg(value_name = "MODEL", value_parser = os_text())]
+    pub models: Vec<String>,
 
     /// Backends, separated by commas; `auto`: those of tensorrt, ort-cuda, openvino and ort-cpu that are ready here, rten if
     /// none is; `all`: every backend, with the reason where one cannot run [default: auto]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
-    pub(crate) backends: Option<Vec<String>>,
+    pub backends: Option<Vec<String>>,
 
     /// Precisions, separated by commas [default: fp32; with `auto` fp16 and fp32 on NVIDIA GPUs, and a file that is not fp32 as
     /// it is]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
-    pub(crate) precision: Option<Vec<Precision>>,
+    pub precision: Option<Vec<Precision>>,
 
     /// A ready-made matrix of all backends: quick (fp32, 2 s or 64 samples per cell), core (fp32, fp16, int8), full (also tf32, bf16 and batches)
     #[arg(long, value_name = "quick|core|full", help_heading = "Matrix")]
-    pub(crate) tier: Option<Tier>,
+    pub tier: Option<Tier>,
 
     /// Frames a call, separated by commas [default: 1]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Matrix")]
     #[serde(deserialize_with = "one_or_many")]
-    pub(crate) batch: Option<Vec<u32>>,
+    pub batch: Option<Vec<u32>>,
 
     /// Index of the GPU, from 0; a CPU is chosen by its backend (--backends ort-cpu)
     #[arg(long, value_name = "N", help_heading = "Matrix")]
-    pub(crate) device: Option<DeviceIndex>,
+    pub device: Option<DeviceIndex>,
 
     /// CPU threads [default: one per physical core]
     #[arg(long, value_name = "N", help_heading = "Matrix")]
-    pub(crate) threads: Option<u32>,
+    pub threads: Option<u32>,
 
     /// `scenes`, or a folder of images or a data set [default: scenes]
     #[arg(long, value_name = "scenes|DIR", help_heading = "Input")]
-    pub(crate) source: Option<PathBuf>,
+    pub source: Option<PathBuf>,
 
     /// Tensors for a model that is not a detector (implies --head none)
     #[arg(long, value_name = "x.npy|x.npz", help_heading = "Input", conflicts_with = "source")]
-    pub(crate) input: Option<PathBuf>,
+    pub input: Option<PathBuf>,
 
     /// Network input, N or HxW [default: what the model says]
     #[arg(long, value_name = "N|HxW", help_heading = "Input")]
-    pub(crate) imgsz: Option<ImageSize>,
+    pub imgsz: Option<ImageSize>,
 
     /// Distinct frames to keep resident [default: 32]
     #[arg(long, value_name = "N", help_heading = "Input")]
-    pub(crate) frames: Option<u32>,
+    pub frames: Option<u32>,
 
     /// Seed of built-in scenes, random tensors and slices of data [default: 7; 99 for scenes that are scored]
     #[arg(long, value_name = "N", help_heading = "Input")]
-    pub(crate) seed: Option<u64>,
+    pub seed: Option<u64>,
 
     /// Score every cell on this: `scenes`, a COCO instances*.json, an Ultralytics data.yaml, or a folder with one
     #[arg(long, value_name = "scenes|PATH", help_heading = "Accuracy")]
-    pub(crate) data: Option<PathBuf>,
+    pub data: Option<PathBuf>,
 
     /// Score on this many images, drawn by --seed [default: all of them; 500 built-in scenes]
     #[arg(long, value_name = "N", help_heading = "Accuracy")]
-    pub(crate) limit: Option<u32>,
+    pub limit: Option<u32>,
 
     /// Which part of the data: train, val, test, val2017 [default: val]
     #[arg(long, value_name = "NAME", help_heading = "Accuracy")]
-    pub(crate) split: Option<String>,
+    pub split: Option<String>,
 
     /// Score on the images that this file names, an id or a file name a line
     #[arg(long, value_name = "FILE", help_heading = "Accuracy")]
-    pub(crate) ids: Option<PathBuf>,
+    pub ids: Option<PathBuf>,
 
     /// Where the images of a COCO file are, if not beside it
     #[arg(long, value_name = "DIR", help_heading = "Accuracy")]
-    pub(crate) images: Option<PathBuf>,
+    pub images: Option<PathBuf>,
 
     /// Only score, do not time; `prony eval` sets it.
     #[arg(skip)]
     #[serde(skip)]
-    pub(crate) only_scored: bool,
+    pub only_scored: bool,
 
     /// Lowest confidence that is kept [default: 0.25]
     #[arg(long, value_name = "X", help_heading = "Boxes")]
-    pub(crate) conf: Option<f32>,
+    pub conf: Option<f32>,
 
     /// Overlap above which the weaker box goes [default: 0.45]
     #[arg(long, value_name = "X", help_heading = "Boxes")]
-    pub(crate) iou: Option<f32>,
+    pub iou: Option<f32>,
 
     /// Most boxes an image [default: 300]
     #[arg(long, value_name = "N", help_heading = "Boxes")]
-    pub(crate) max_det: Option<u32>,
+    pub max_det: Option<u32>,
 
     /// How outputs become boxes: auto, dense, objectness, dfl, end2end, efficient-nms, rtdetr, none [default: auto]
     #[arg(long, value_name = "HEAD", help_heading = "Boxes")]
-    pub(crate) head: Option<HeadChoice>,
+    pub head: Option<HeadChoice>,
 
     /// Warm up this long [default: until steady]
     #[arg(long, value_name = "TIME", help_heading = "Budget")]
-    pub(crate) warmup: Option<Seconds>,
+    pub warmup: Option<Seconds>,
 
     /// Measure each cell this long, without stopping early
     #[arg(long, value_name = "TIME", help_heading = "Budget")]
-    pub(crate) duration: Option<Seconds>,
+    pub duration: Option<Seconds>,
 
     /// Measure this many frames of each cell
     #[arg(long, value_name = "N", help_heading = "Budget")]
-    pub(crate) samples: Option<u64>,
+    pub samples: Option<u64>,
 
     /// Kill a worker that gives no sign of life for this long [default: 120s]
     #[arg(long, value_name = "TIME", help_heading = "Budget")]
-    pub(crate) timeout: Option<Seconds>,
+    pub timeout: Option<Seconds>,
 
     /// Cells that are loaded at a time: `auto` loads as many as fit into memory. Only cells loaded together are timed in the same
     /// rounds and compared in pairs [default: auto]
     #[arg(long, value_name = "N|auto", help_heading = "Run")]
-    pub(crate) resident: Option<Resident>,
+    pub resident: Option<Resident>,
 
     /// Hold outputs against this model's, in its own precision on the CPU [default: each model itself]
-    #[arg(long, value_name = "MODEL", help_heading = "Run")]
-    pub(crate) reference: Option<String>,
+    #[arg(long, value_name = "MODEL", value_parser = os_text(), help_heading = "Run")]
+    pub reference: Option<String>,
 
     /// A limit that must hold, or exit code 3 (4 if it could not be measured): map_min, map_drop_max, p99_max_ms,
     /// latency_ratio_max, memory_growth_max; may be repeated
     #[arg(long, value_name = "NAME=LIMIT", help_heading = "Gates")]
     #[serde(rename = "gates", deserialize_with = "gate_options::table")]
-    pub(crate) gate: Vec<GateLimit>,
+    pub gate: Vec<GateLimit>,
 
     /// Hold relative limits against the same cells of this run: its folder, or its report.json
     #[arg(long, value_name = "RUN", help_heading = "Gates")]
-    pub(crate) baseline: Option<PathBuf>,
+    pub baseline: Option<PathBuf>,
 
     /// Where run folders are made [default: runs]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
-    pub(crate) out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
 
     /// Last part of the run folder's name [default: bench]
     #[arg(long, value_name = "NAME", help_heading = "Run")]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
 
     /// Use this library or program, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
-    #[arg(long, value_name = "NAME=PATH", help_heading = "Runtimes")]
-    pub(crate) library: Vec<Library>,
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>(), help_heading = "Runtimes")]
+    pub library: Vec<Library>,
 
     /// Folder of runtimes and caches [default: $PRONY_HOME, else the XDG data folder]
     #[arg(long, value_name = "DIR", help_heading = "Runtimes")]
-    pub(crate) home: Option<PathBuf>,
+    pub home: Option<PathBuf>,
 
     /// Measure also when nodes run elsewhere than asked; the verdict is then `fell-back`
     #[arg(long, help_heading = "Runtimes")]
-    pub(crate) allow_fallback: bool,
+    pub allow_fallback: bool,
 
     /// Most GPU memory that a cell may take, e.g. 4GB: tensorrt is refused more, ONNX Runtime's arena keeps to it
     #[arg(long, value_name = "SIZE", help_heading = "Runtimes")]
-    pub(crate) gpu_mem_limit: Option<Size>,
+    pub gpu_mem_limit: Option<Size>,
 
     /// The same in gigabytes
     #[arg(long, value_name = "N", help_heading = "Runtimes", conflicts_with = "gpu_mem_limit")]
-    pub(crate) gpu_mem_limit_gb: Option<f64>,
+    pub gpu_mem_limit_gb: Option<f64>,
 
     /// How ort-cuda's arena grows: power-of-two or as-requested
     #[arg(long, value_name = "HOW", help_heading = "Runtimes")]
-    pub(crate) cuda_arena: Option<ArenaGrowth>,
+    pub cuda_arena: Option<ArenaGrowth>,
 
     /// Scratch memory of ort-tensorrt, e.g. 1GB
     #[arg(long, value_name = "SIZE", help_heading = "Runtimes")]
-    pub(crate) trt_workspace: Option<Size>,
+    pub trt_workspace: Option<Size>,
 
     /// Folder in which ort-tensorrt keeps its engines
     #[arg(long, value_name = "DIR", help_heading = "Runtimes")]
-    pub(crate) trt_engine_cache: Option<PathBuf>,
+    pub trt_engine_cache: Option<PathBuf>,
 
     /// Folder in which ort-tensorrt keeps its timing cache
     #[arg(long, value_name = "DIR", help_heading = "Runtimes")]
-    pub(crate) trt_timing_cache: Option<PathBuf>,
+    pub trt_timing_cache: Option<PathBuf>,
 
     /// Smallest shapes of ort-tensorrt's profile, e.g. images:1x3x320x320
     #[arg(long, value_name = "SHAPES", help_heading = "Runtimes", requires_all = ["trt_profile_opt", "trt_profile_max"])]
-    pub(crate) trt_profile_min: Option<String>,
+    pub trt_profile_min: Option<String>,
 
     /// Usual shapes of the profile
     #[arg(long, value_name = "SHAPES", help_heading = "Runtimes", requires = "trt_profile_min")]
-    pub(crate) trt_profile_opt: Option<String>,
+    pub trt_profile_opt: Option<String>,
 
     /// Largest shapes of the profile
     #[arg(long, value_name = "SHAPES", help_heading = "Runtimes", requires = "trt_profile_min")]
-    pub(crate) trt_profile_max: Option<String>,
+    pub trt_profile_max: Option<String>,
 
     /// Calibration table for ort-tensorrt in int8
     #[arg(long, value_name = "FILE", help_heading = "Runtimes")]
-    pub(crate) trt_int8_table: Option<PathBuf>,
+    pub trt_int8_table: Option<PathBuf>,
 
     /// OpenVINO's device for openvino and ort-openvino, e.g. GPU.0 [default: CPU]
     #[arg(long, value_name = "NAME", help_heading = "Runtimes")]
-    pub(crate) openvino_device: Option<String>,
+    pub openvino_device: Option<String>,
 
     /// Try an engine although it was built for another GPU or another TensorRT
     #[arg(long, help_heading = "Runtimes")]
-    pub(crate) force: bool,
+    pub force: bool,
 
     /// Sleep until the GPU is done instead of spinning: a core is free, and latency grows
     #[arg(long, help_heading = "Runtimes")]
-    pub(crate) blocking_wait: bool,
+    pub blocking_wait: bool,
 
+    /// How engines are built.
     #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    pub engine: EngineArgs,
 
     /// Fail on skipped cells and on every verdict but `valid`
     #[arg(long, help_heading = "Run")]
-    pub(crate) strict: bool,
+    pub strict: bool,
 
     /// Leave host name and paths out of everything that is written
     #[arg(long, help_heading = "Run")]
-    pub(crate) redact: bool,
+    pub redact: bool,
 }
 
 impl BenchOptions {
-    /// Reads a plan file. Paths in it are relative to the file.
-    pub(crate) fn read(path: &Path) -> anyhow::Result<BenchOptions> {
+    /// Reads a plan file.
+    pub fn read(path: &Path) -> anyhow::Result<BenchOptions> {
         let unreadable = || format!("cannot read plan {}", path.display());
         let bytes = prony_files::read_piped(path, Kind::Plan).with_context(unreadable)?;
         let text = String::from_utf8(bytes).context("is not UTF-8 text").with_context(unreadable)?;
-        let mut options: BenchOptions = match toml::from_str(&text) {
+        BenchOptions::parse(&text, path)
+    }
+
+    /// The options of a plan file's text. Paths in it are relative to the file.
+    pub fn parse(text: &str, path: &Path) -> anyhow::Result<BenchOptions> {
+        let mut options: BenchOptions = match toml::from_str(text) {
             Ok(options) => options,
             Err(error) => {
                 let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
@@ -253,9 +274,8 @@ impl BenchOptions {
         };
         let base = path.parent().unwrap_or(Path::new(""));
         let anchor = |p: &mut PathBuf| *p = base.join(&*p);
-        options.models.iter_mut().filter(|m| !m.starts_with("builtin-")).for_each(|model| {
-            *model = base.join(&*model).to_string_lossy().into_owned();
-        });
+        let anchor_model = |model: &mut String| *model = path_to_text(&base.join(path_from_text(model)));
+        options.models.iter_mut().filter(|m| !m.starts_with("builtin-")).for_each(anchor_model);
         options.source.iter_mut().filter(|s| s.as_os_str() != "scenes").for_each(anchor);
         options.data.iter_mut().filter(|s| s.as_os_str() != "scenes").for_each(anchor);
         options.ids.iter_mut().for_each(anchor);
@@ -269,14 +289,12 @@ impl BenchOptions {
         options.trt_timing_cache.iter_mut().for_each(anchor);
         options.trt_int8_table.iter_mut().for_each(anchor);
         options.engine.anchor(base);
-        options.reference.iter_mut().filter(|m| !m.starts_with("builtin-")).for_each(|model| {
-            *model = base.join(&*model).to_string_lossy().into_owned();
-        });
+        options.reference.iter_mut().filter(|m| !m.starts_with("builtin-")).for_each(anchor_model);
         Ok(options)
     }
 
     /// These options, with gaps filled from a file.
-    pub(crate) fn or(self, file: BenchOptions) -> BenchOptions {
+    pub fn or(self, file: BenchOptions) -> BenchOptions {
         // A source on the command line also beats an input in the file, and the other way round.
         let (input, source) = match (self.input, self.source) {
             (None, None) => (file.input, file.source),
@@ -346,7 +364,7 @@ impl BenchOptions {
 /// A ready-made matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Tier {
+pub enum Tier {
     /// What is installed, in fp32, two seconds or 64 samples per cell, whichever is longer
     Quick,
     /// Also fp16 and int8, until the interval is narrow
@@ -356,7 +374,7 @@ pub(crate) enum Tier {
 }
 
 /// What to know about more threads than there are CPUs for them.
-pub(crate) fn too_many_threads(threads: Option<u32>, cpus: u32) -> Option<String> {
+pub fn too_many_threads(threads: Option<u32>, cpus: u32) -> Option<String> {
     let threads = threads.filter(|&threads| threads > cpus)?;
     let plural = if cpus == 1 { "CPU" } else { "CPUs" };
     Some(format!("--threads {threads} is more than the {cpus} {plural} that this process may use"))
@@ -364,7 +382,7 @@ pub(crate) fn too_many_threads(threads: Option<u32>, cpus: u32) -> Option<String
 
 /// Which device of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DeviceIndex(pub(crate) u32);
+pub struct DeviceIndex(pub u32);
 
 impl FromStr for DeviceIndex {
     type Err = String;
@@ -393,9 +411,11 @@ impl<'de> Deserialize<'de> for DeviceIndex {
 
 /// Where a runtime is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Library {
-    pub(crate) name: RuntimeName,
-    pub(crate) path: PathBuf,
+pub struct Library {
+    /// Which one.
+    pub name: RuntimeName,
+    /// Its file.
+    pub path: PathBuf,
 }
 
 impl FromStr for Library {
@@ -407,13 +427,13 @@ impl FromStr for Library {
         if path.is_empty() {
             return Err(format!("`{text}` names no path"));
         }
-        Ok(Library { name, path: PathBuf::from(path) })
+        Ok(Library { name, path: path_from_text(path) })
     }
 }
 
 /// A number of bytes; units are powers of 1024, as memory is sold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u64);
+pub struct Size(pub u64);
 
 impl FromStr for Size {
     type Err = String;
@@ -433,7 +453,7 @@ impl FromStr for Size {
 
 /// A length of time; a bare number is seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Seconds(pub(crate) f64);
+pub struct Seconds(pub f64);
 
 impl FromStr for Seconds {
     type Err = String;
@@ -456,7 +476,7 @@ impl FromStr for Seconds {
 
 /// Height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ImageSize(pub(crate) [u32; 2]);
+pub struct ImageSize(pub [u32; 2]);
 
 impl FromStr for ImageSize {
     type Err = String;

@@ -7,16 +7,18 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 /// What RECORD says of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) sha256: [u8; 32],
-    pub(crate) bytes: u64,
+pub struct Entry {
+    /// Its hash.
+    pub sha256: [u8; 32],
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// Files by path. RECORD itself and its signatures, which cannot carry a hash, are not among them.
-pub(crate) type Record = BTreeMap<String, Entry>;
+pub type Record = BTreeMap<String, Entry>;
 
 /// Reads RECORD; `own` is its path in the wheel.
-pub(crate) fn parse(text: &str, own: &str) -> Result<Record, String> {
+pub fn parse(text: &str, own: &str) -> Result<Record, String> {
     let mut record = Record::new();
     for (index, line) in text.lines().enumerate() {
         let wrong = |what: &str| format!("line {} {what}", index + 1);
@@ -40,7 +42,7 @@ pub(crate) fn parse(text: &str, own: &str) -> Result<Record, String> {
 }
 
 /// RECORD and its detached signatures stand in the list without a hash.
-pub(crate) fn is_unhashed(path: &str, own: &str) -> bool {
+pub fn is_unhashed(path: &str, own: &str) -> bool {
     path.strip_prefix(own).is_some_and(|rest| matches!(rest, "" | ".jws" | ".p7s"))
 }
 

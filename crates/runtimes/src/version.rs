@@ -9,23 +9,24 @@ use serde::{Deserialize, Serialize};
 /// A release such as `1.31.1`, `2026.4.1` or `1.25.0.dev3`. Safe as the name of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Version(String);
+pub struct Version(String);
 
 /// What comes after the numbers, in order of age: development, alpha, beta, candidate, the release, later fixes.
 const FINAL: u8 = 4;
 
 impl Version {
-    pub(crate) fn as_str(&self) -> &str {
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// No development version, no candidate.
-    pub(crate) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         self.key().1 >= FINAL
     }
 
     /// The same release, however many zeros were typed: `1.20` is `1.20.0`.
-    pub(crate) fn is_same(&self, other: &Version) -> bool {
+    pub fn is_same(&self, other: &Version) -> bool {
         self.key() == other.key()
     }
 

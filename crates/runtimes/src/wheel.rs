@@ -10,10 +10,10 @@ use anyhow::{Context as _, anyhow, bail, ensure};
 use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 
-use super::installed::FileRecord;
-use super::record::{self, Record};
-use super::stage::disk_error;
-use super::{RuntimeName, Version, layout};
+use serde::{Deserialize, Serialize};
+
+use crate::record::{self, Record};
+use crate::{RuntimeName, Version, disk_error, layout};
 
 /// The largest file that a wheel may hold; CUDA providers are about a tenth of it.
 const MAX_FILE_BYTES: u64 = 3 << 30;
@@ -23,27 +23,40 @@ const MAX_TOTAL_BYTES: u64 = 8 << 30;
 const MAX_TEXT_BYTES: u64 = 16 << 20;
 const CHUNK: usize = 1 << 18;
 
+/// One unpacked file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Relative to the runtime's folder.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its hash, in hex.
+    pub sha256: String,
+}
+
 /// An open wheel with a sound directory. The contents are checked while they are unpacked.
-pub(crate) struct Wheel {
+pub struct Wheel {
     archive: ZipArchive<BufReader<File>>,
     path: PathBuf,
     record: Record,
-    pub(crate) package: String,
-    pub(crate) version: Version,
+    /// The package, in lower case with hyphens.
+    pub package: String,
+    /// Its version.
+    pub version: Version,
     /// `cp313-cp313-manylinux_2_28_x86_64`, one or more.
-    pub(crate) tags: Vec<String>,
-    pub(crate) sha256: String,
+    pub tags: Vec<String>,
+    /// Hash of the whole file, in hex.
+    pub sha256: String,
 }
 
 impl Wheel {
     /// Opens a wheel and reads what it says of itself.
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Wheel> {
+    pub fn open(path: &Path) -> anyhow::Result<Wheel> {
         Wheel::read(path).map_err(|error| anyhow!("{} is refused: {error:#}", path.display()))
     }
 
     fn read(path: &Path) -> anyhow::Result<Wheel> {
-        let mut file = File::open(path)?;
-        ensure!(file.metadata()?.is_file(), "it is not a file");
+        let mut file = prony_files::open(path, prony_files::Kind::Archive)?;
         let sha256 = hash(&mut file)?.0;
         file.rewind()?;
         let mut archive = ZipArchive::new(BufReader::with_capacity(CHUNK, file)).context("not a wheel")?;
@@ -64,18 +77,19 @@ impl Wheel {
         Ok(Wheel { archive, path: path.to_owned(), record: listed, package, version, tags, sha256 })
     }
 
-    pub(crate) fn file_name(&self) -> String {
+    /// The name of its file, for people.
+    pub fn file_name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Bytes that [`Wheel::unpack`] reads.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.record.values().map(|entry| entry.bytes).sum()
     }
 
     /// Checks every file against RECORD, and writes those that make up the runtime. `on_bytes` hears how far it is
     /// and may end it.
-    pub(crate) fn unpack(
+    pub fn unpack(
         &mut self,
         runtime: RuntimeName,
         into: &Path,
@@ -200,7 +214,7 @@ fn fields<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 /// SHA-256 in hex and the number of bytes.
-pub(crate) fn hash(reader: &mut impl Read) -> io::Result<(String, u64)> {
+pub fn hash(reader: &mut impl Read) -> io::Result<(String, u64)> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; CHUNK];
     let mut length = 0;
