@@ -132,3 +132,30 @@ fn long_lines_are_broken_at_words_under_their_beginning() {
     assert!(next.starts_with(&format!("{:18}feature_", "")), "{next}");
     assert!(text.contains("feature_39\n"), "{text}");
 }
+
+#[test]
+fn what_was_not_opened_and_what_was_trusted_is_said() {
+    let runtimes = vec![
+        RuntimeRecord {
+            path: Some("/a/libonnxruntime.so".into()),
+            version: Some("1.30.0".into()),
+            trusted: Some("/a belongs to bob (uid 1001)".into()),
+            ..runtime(RuntimeName::Onnxruntime, RuntimeState::Ready)
+        },
+        RuntimeRecord {
+            path: Some("/b/libcuda.so.1".into()),
+            reason: Some("/b is writable by everyone (mode 777)".into()),
+            remedy: Some("chmod o-w /b".into()),
+            ..runtime(RuntimeName::Cuda, RuntimeState::NotOpened)
+        },
+    ];
+    let text = env_report(&Environment { runtimes, ..Environment::default() });
+    let expected = "
+  onnxruntime  ready       1.30.0  /a/libonnxruntime.so
+               trusted: /a belongs to bob (uid 1001); opened because of --trust-library
+  cuda         not opened  -       /b/libcuda.so.1
+               why: /b is writable by everyone (mode 777)
+               fix: chmod o-w /b
+";
+    assert!(text.contains(expected), "{text}");
+}

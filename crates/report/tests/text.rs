@@ -5,7 +5,8 @@ mod fixture;
 
 use prony_report::{csv, html, imgsz_groups, markdown, rooflines, terminal};
 use prony_types::{
-    Bound, CellStatus, Comparison, Difference, PeakOrigin, PeakRecord, Precision, RooflineRecord, TensorAgreement,
+    Bound, CellStatus, Comparison, Difference, PeakOrigin, PeakRecord, Precision, RooflineRecord, RuntimeName,
+    RuntimeRecord, RuntimeState, TensorAgreement,
 };
 
 #[test]
@@ -423,4 +424,27 @@ fn predicted_stands_beside_measured_wherever_a_cell_is_told() {
     }
     assert_eq!(details.lines().count(), 3, "{details}");
     assert_eq!(rooflines(&fixture::two_cells(), 80, false), "");
+}
+
+#[test]
+fn a_library_that_was_trusted_is_in_every_report() {
+    let mut record = fixture::record(Vec::new());
+    let problem = "/srv/lib is writable by everyone (mode 777)";
+    record.environment.runtimes = vec![RuntimeRecord {
+        name: RuntimeName::Onnxruntime,
+        state: RuntimeState::Ready,
+        path: Some("/srv/lib/libonnxruntime.so".into()),
+        found_by: Some("explicit".into()),
+        version: Some("1.30.0".into()),
+        provides: Vec::new(),
+        reason: None,
+        trusted: Some(problem.into()),
+        looked: Vec::new(),
+        remedy: None,
+    }];
+    let said = format!("opened because of --trust-library: /srv/lib/libonnxruntime.so, although {problem}");
+    let terminal = terminal(&record, 200, false);
+    assert!(terminal.contains(&said), "{terminal}");
+    let said = format!("opened because of --trust-library, although {problem}");
+    assert!(markdown(&record).contains(&said));
 }
