@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::args::DistSpec;
 use crate::glibc::{self, Glibc};
+use crate::hardening;
 use crate::target::Target;
 use crate::tools::{self, Tools};
 
@@ -29,11 +30,12 @@ pub(crate) fn run(spec: &DistSpec) -> Result<()> {
         let built = compile(&tools, root, &build, target)?;
         let bytes = fs::read(&built).with_context(|| format!("cargo left no {}", built.display()))?;
         let highest = glibc::check(&bytes, target.elf_machine(), FLOOR)
+            .and_then(|highest| hardening::check(&bytes).map(|()| highest))
             .with_context(|| format!("{} is not fit to hand out", built.display()))?;
         let path = out.join(file_name(target));
         place(&built, &path)?;
         let mib = bytes.len() as f64 / (1 << 20) as f64;
-        println!("{}: {mib:.1} MiB, needs glibc {highest} (at most {FLOOR})", path.display());
+        println!("{}: {mib:.1} MiB, needs glibc {highest} (at most {FLOOR}); PIE, full RELRO", path.display());
     }
     write_sums(&out)
 }

@@ -109,10 +109,10 @@ fn name(names: &[u8], offset: u32) -> Result<String> {
 
 /// Little-endian numbers at offsets.
 #[derive(Clone, Copy)]
-struct Fields<'a>(&'a [u8]);
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {
-    fn from(self, offset: usize) -> Result<Fields<'a>> {
+    pub(crate) fn from(self, offset: usize) -> Result<Fields<'a>> {
         self.0.get(offset..).map(Fields).context("the file ends too early")
     }
 
@@ -120,15 +120,15 @@ impl<'a> Fields<'a> {
         self.from(offset)?.0.first_chunk().copied().context("the file ends too early")
     }
 
-    fn u16(self, offset: usize) -> Result<u16> {
+    pub(crate) fn u16(self, offset: usize) -> Result<u16> {
         self.array(offset).map(u16::from_le_bytes)
     }
 
-    fn u32(self, offset: usize) -> Result<u32> {
+    pub(crate) fn u32(self, offset: usize) -> Result<u32> {
         self.array(offset).map(u32::from_le_bytes)
     }
 
-    fn u64(self, offset: usize) -> Result<u64> {
+    pub(crate) fn u64(self, offset: usize) -> Result<u64> {
         self.array(offset).map(u64::from_le_bytes)
     }
 }

@@ -6,6 +6,7 @@ mod dist;
 mod elf;
 mod glibc;
 mod gpu;
+mod hardening;
 mod target;
 mod tools;
 

@@ -1,5 +1,9 @@
 //! The embedded engine: pure Rust, always there.
 
+mod defaults;
+mod load;
+mod window;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -188,12 +192,7 @@ impl RtenSession {
         let load_error = |reason: String| BackendError::Load { backend: NAME, reason };
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
-        let model = match &spec.model.path {
-            // By path, so that weights in a separate file beside it are found.
-            Some(path) => options.load_file(path),
-            None => options.load(spec.model.bytes.to_vec()),
-        };
-        let model = model.map_err(|e| load_error(e.to_string()))?;
+        let model = load::load(&mut options, spec.model).map_err(load_error)?;
         let find = |name: &str| model.node_id(name).map_err(|e| load_error(e.to_string()));
         let input_ids = specs.iter().map(|s| find(&s.name)).collect::<Result<Vec<_>, _>>()?;
         let output_names: Vec<String> = spec.model.info.outputs.iter().map(|t| t.name.clone()).collect();

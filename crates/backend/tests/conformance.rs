@@ -10,18 +10,11 @@ use prony_types::BackendName;
 const BACKENDS: &[BackendName] = &[BackendName::Rten, BackendName::OrtCpu, BackendName::Openvino];
 
 /// Checks that a backend is known not to pass, with the reason. Empty is the goal.
-const EXCUSED: &[(BackendName, &str, &str)] = &[
-    (
-        BackendName::Rten,
-        "a kernel's shape is taken from its weights where the file leaves it out",
-        "rten 0.27 needs `kernel_shape`, which exporters write; without it the call is an error, not a wrong result",
-    ),
-    (
-        BackendName::Rten,
-        "half-precision inputs and outputs keep their values",
-        "rten computes in 32 bits; an fp16 input is refused when the model is opened",
-    ),
-];
+const EXCUSED: &[(BackendName, &str, &str)] = &[(
+    BackendName::Rten,
+    "half-precision inputs and outputs keep their values",
+    "rten computes in 32 bits; an fp16 input is refused when the model is opened",
+)];
 
 #[test]
 fn every_backend_conforms() {

@@ -8,7 +8,6 @@ mod arithmetic;
 mod build;
 mod cache;
 mod calibration;
-mod cgroup;
 pub mod convert;
 mod error;
 pub mod export;

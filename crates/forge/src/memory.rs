@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cgroup;
+use prony_probe::MemoryRoom;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -20,41 +20,13 @@ const DEVICE_COPIES: u64 = 2;
 /// Scratch memory that a builder with no limit was seen to take for vision models.
 const USUAL_WORKSPACE: u64 = GIB;
 
-/// What the kernel says about memory, in bytes: that of the machine or of a control group, whichever leaves less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meminfo {
-    pub(crate) total: u64,
-    pub(crate) available: u64,
-    pub(crate) swap_free: u64,
-    /// Whether a control group is what limits it.
-    pub(crate) of_cgroup: bool,
+/// When a build must end for want of memory.
+trait Scarcity {
+    fn last_reserve(&self) -> u64;
+    fn state(&self) -> State;
 }
 
-impl Meminfo {
-    /// Reads `proc/meminfo` and the control groups under a root.
-    pub(crate) fn read(root: &Path) -> Option<Meminfo> {
-        let machine = Meminfo::of_machine(root)?;
-        Some(match cgroup::tightest(root) {
-            Some(room) if room.left < machine.available => Meminfo {
-                total: room.limit.min(machine.total),
-                available: room.left,
-                swap_free: room.swap_left.unwrap_or(u64::MAX).min(machine.swap_free),
-                of_cgroup: true,
-            },
-            _ => machine,
-        })
-    }
-
-    fn of_machine(root: &Path) -> Option<Meminfo> {
-        let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
-        let value = |key: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-            line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-        };
-        let (total, available) = (value("MemTotal")?, value("MemAvailable")?);
-        Some(Meminfo { total, available, swap_free: value("SwapFree").unwrap_or(0), of_cgroup: false })
-    }
-
+impl Scarcity for MemoryRoom {
     /// Below this the kernel may begin to kill: 5 % of a board's memory, at least 256 MiB, at most 1 GiB.
     fn last_reserve(&self) -> u64 {
         (self.total / 20).clamp(256 * MIB, GIB)
@@ -98,12 +70,12 @@ pub(crate) struct Watch {
 impl Watch {
     /// Looks under a root, which is `/` or a made-up machine's.
     pub(crate) fn new(root: &Path) -> Watch {
-        let lowest = Meminfo::read(root).map(|memory| memory.available);
+        let lowest = MemoryRoom::read(root).map(|memory| memory.available);
         Watch { root: root.to_owned(), warned: false, lowest }
     }
 
     pub(crate) fn look(&mut self) -> Option<Alarm> {
-        let memory = Meminfo::read(&self.root)?;
+        let memory = MemoryRoom::read(&self.root)?;
         self.lowest = Some(self.lowest.unwrap_or(u64::MAX).min(memory.available));
         let whose = if memory.of_cgroup { " in this control group" } else { "" };
         let left = format!("{} of {} memory left{whose}", size(memory.available), size(memory.total));
@@ -164,7 +136,7 @@ impl Plan {
     }
 
     /// What should be known before it starts; empty where there is room.
-    pub(crate) fn advice(&self, host: Option<Meminfo>, gpu_free: Option<u64>, unified: bool) -> Vec<String> {
+    pub(crate) fn advice(&self, host: Option<MemoryRoom>, gpu_free: Option<u64>, unified: bool) -> Vec<String> {
         let estimate = self.estimate();
         let mut advice = Vec::new();
         let small = if self.low_memory { "" } else { "; --low-memory takes less" };
@@ -206,21 +178,21 @@ pub(crate) fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cgroup::tests::tree;
+
+    /// Files of a made-up machine.
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+        root
+    }
 
     fn meminfo(total: u64, available: u64, swap: u64) -> String {
         let line = |key: &str, mib: u64| format!("{key}:  {} kB\n", mib << 10);
         line("MemTotal", total) + &line("MemFree", 1) + &line("MemAvailable", available) + &line("SwapFree", swap)
-    }
-
-    #[test]
-    fn the_kernel_s_words_are_read() {
-        let root = tree(&[("proc/meminfo", &meminfo(8000, 900, 0))]);
-        let read = Meminfo::read(root.path()).unwrap();
-        assert_eq!(read, Meminfo { total: 8000 * MIB, available: 900 * MIB, swap_free: 0, of_cgroup: false });
-        assert_eq!(Meminfo::read(Path::new("/no/such")), None);
-        assert!(Meminfo::read(Path::new("/")).unwrap().available > 0);
-        assert!(host_peak().unwrap() > MIB);
     }
 
     #[test]
@@ -236,7 +208,7 @@ mod tests {
             ])
         };
         let roomy = limits(6000);
-        assert!(!Meminfo::read(roomy.path()).unwrap().of_cgroup, "5100 MiB are left there, 4000 on the machine");
+        assert!(!MemoryRoom::read(roomy.path()).unwrap().of_cgroup, "5100 MiB are left there, 4000 on the machine");
         let tight = limits(1000);
         let Some(Alarm::Abort(text)) = Watch::new(tight.path()).look() else { panic!("no end") };
         assert!(
@@ -268,10 +240,10 @@ mod tests {
 
     #[test]
     fn a_big_machine_keeps_no_more_than_a_gibibyte_back() {
-        let big = |available| Meminfo { total: 2000 * GIB, available, swap_free: 0, of_cgroup: false };
+        let big = |available| MemoryRoom { total: 2000 * GIB, available, swap_free: 0, of_cgroup: false };
         assert_eq!(big(50 * GIB).state(), State::Fine);
         assert_eq!(big(GIB - 1).state(), State::Critical);
-        let small = |available| Meminfo { total: 2 * GIB, available, swap_free: 0, of_cgroup: false };
+        let small = |available| MemoryRoom { total: 2 * GIB, available, swap_free: 0, of_cgroup: false };
         assert_eq!(small(255 * MIB).state(), State::Critical);
     }
 
@@ -288,7 +260,7 @@ mod tests {
 
     #[test]
     fn there_is_advice_only_where_there_is_no_room() {
-        let host = |available| Some(Meminfo { total: 8 * GIB, available, swap_free: 0, of_cgroup: false });
+        let host = |available| Some(MemoryRoom { total: 8 * GIB, available, swap_free: 0, of_cgroup: false });
         assert_eq!(PLAN.advice(host(6 * GIB), Some(4 * GIB), false), [""; 0]);
         assert_eq!(PLAN.advice(None, None, false), [""; 0]);
         let tight = PLAN.advice(host(GIB), Some(512 * MIB), false);

@@ -12,6 +12,7 @@ use prony_backend::gpu::{Budget, Gpu};
 use prony_backend::{ModelFile, open_model, precision_of};
 use prony_model::{decoding_tail, sha256_hex};
 use prony_nvinfer::{Driver, Family, Library};
+use prony_probe::MemoryRoom;
 use prony_source::scenes::kind_for;
 use prony_types::{
     ArtifactSpec, BuildProgress, DiscoverJob, EngineIdentity, EngineSpec, HeadChoice, ModelInfo, ModelSpec, Precision,
@@ -24,7 +25,7 @@ use crate::build::{Built, CalibrationOrder, Order, Tools, build};
 use crate::cache::{Cache, Origin, hash_file};
 use crate::calibration::{Feed, data_sha256};
 use crate::error::ForgeError;
-use crate::memory::{Alarm, Meminfo, Plan, Watch, host_peak};
+use crate::memory::{Alarm, Plan, Watch, host_peak};
 use crate::progress::{eta_s, expected_s};
 use crate::recipe::Recipe;
 use crate::shape;
@@ -120,7 +121,7 @@ pub fn prepare(
         let order = order(job, model, &recipe, arithmetic, float, &cache)?;
         let plan = plan(&recipe.engine, onnx_bytes);
         let advice =
-            plan.advice(Meminfo::read(&memory_root()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
+            plan.advice(MemoryRoom::read(&memory_root()), gpu.memory().ok().map(|m| m.free_bytes), gpu.integrated());
         let expected = expected_s(&cache.sidecars(), &recipe, onnx_bytes);
         let mut tell = |progress: BuildProgress| told.borrow_mut()(progress);
         let made = supervise(order, &tools, job.timeout_s, expected, &mut tell, beat, &advice)?;

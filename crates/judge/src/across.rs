@@ -122,7 +122,7 @@ pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyCompariso
     let interval = half.map(|half| [log - half, log + half]);
     let ci95 = interval.map(|[lo, hi]| [lo.exp().min(ratio), hi.exp().max(ratio)]);
     let one_measurement = a == b && before.round_p50_ms == now.round_p50_ms;
-    let doubts = if one_measurement { Vec::new() } else { doubts(before, now) };
+    let doubts = if one_measurement { Vec::new() } else { doubts(("the baseline", before), ("the run", now)) };
     let difference = match word(interval) {
         _ if one_measurement => Difference::Same,
         _ if !doubts.is_empty() => Difference::Inconclusive,
@@ -152,16 +152,16 @@ pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyCompariso
     Some(LatencyComparison { baseline_ms: a.p50, run_ms: b.p50, ratio, ci95, difference, measure_s, reason })
 }
 
-/// Which of the two did not hold still: then no interval made within a run says how far the two are apart.
-fn doubts(before: &CellRecord, now: &CellRecord) -> Vec<String> {
+/// Which of the two did not hold still, each with what it is called: then no interval made within a run says how far the two are apart.
+pub(crate) fn doubts(before: (&str, &CellRecord), now: (&str, &CellRecord)) -> Vec<String> {
     let of = |(name, cell): (&str, &CellRecord)| match cell.verdict {
         Some(verdict @ (Verdict::Unstable | Verdict::Throttled)) => {
             let why = cell.verdict_reasons.first().filter(|reason| !is_note(reason));
-            Some(format!("the {name} is {verdict}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
+            Some(format!("{name} is {verdict}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
         }
         _ => None,
     };
-    [("baseline", before), ("run", now)].into_iter().filter_map(of).collect()
+    [before, now].into_iter().filter_map(of).collect()
 }
 
 /// Seconds of samples behind the figures.
@@ -186,7 +186,7 @@ fn advice(seconds: f64) -> String {
 }
 
 /// Half width of the difference of two means of logarithms, by Welch; `None` where there are too few rounds.
-fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
+pub(crate) fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
     let part = |rounds: &[f64]| {
         let logs: Vec<f64> = rounds.iter().filter(|ms| **ms > 0.0).map(|ms| ms.ln()).collect();
         let k = logs.len() as f64;

@@ -2,13 +2,16 @@
 //!
 //! Cells are measured in interleaved rounds, so round i of one stands beside round i of the other and whatever the
 //! machine did at that time they share. The interval is therefore that of the paired logarithms of the rounds' medians,
-//! and never narrower than what the samples within the rounds allow. A difference is only called one when the whole
+//! and never narrower than what the samples within the rounds allow. Cells that were not loaded together have no round in
+//! common: their interval comes from the scatter of each one's own rounds, as that of two runs does, and it is too narrow by
+//! whatever the machine did between them; so they are told apart only where both held still. A difference is only called one when the whole
 //! interval lies outside a region of practical equivalence: two processes of one binary differ by up to 2 % through
 //! memory layout alone, so less than that says nothing about the engines. And two cells are only called the same when the
 //! interval is narrow enough to leave no room for a difference that would matter: too little data is not sameness.
 
 use prony_types::{BackendName, CellRecord, CellStatus, Comparison, Difference, Precision, Stage, Verdict};
 
+use crate::across::{DOUBTFUL, doubts, welch};
 use crate::stats::{CI_NEEDS, median_ns, summarize};
 use crate::student::t975;
 
@@ -48,13 +51,18 @@ pub fn compare(cell: &[Vec<u64>], against: &[Vec<u64>]) -> Option<Contrast> {
         let (lo, hi) = paired(&pairs);
         (lo, hi, pairs.iter().fold([0, 0], |[c, a], p| [c + p.samples[0], a + p.samples[1]]))
     } else {
-        let half = log_half_width(&all_cell).hypot(log_half_width(&all_against));
+        let medians = log_half_width(&all_cell).hypot(log_half_width(&all_against));
+        let half = medians.max(welch(&round_medians(cell), &round_medians(against)).unwrap_or(0.0));
         (log_ratio - half, log_ratio + half, [all_cell.len(), all_against.len()])
     };
     // The ratio that is printed lies in the interval that is printed.
     let (lo, hi) = (lo.min(log_ratio), hi.max(log_ratio));
     let shown = samples.iter().all(|&n| n >= CI_NEEDS);
-    let difference = word(shown.then_some([lo, hi]));
+    let difference = match word(shown.then_some([lo, hi])) {
+        // What the machine did between the two is in no interval.
+        Difference::Same if pairs.len() < PAIRED_ROUNDS && log_ratio.abs() > DOUBTFUL.ln() => Difference::Inconclusive,
+        word => word,
+    };
     let ci95 = shown.then(|| [lo.exp().min(ratio), hi.exp().max(ratio)]);
     Some(Contrast { ratio, ci95, common_rounds: pairs.len(), difference })
 }
@@ -78,10 +86,7 @@ impl Contrast {
         let basis = if common_rounds >= PAIRED_ROUNDS {
             format!("over {common_rounds} paired rounds")
         } else {
-            format!(
-                "from the two medians alone, not measured in the same rounds ({common_rounds} in common, \
-                 {PAIRED_ROUNDS} are needed)"
-            )
+            format!("not paired ({common_rounds} rounds in common, {PAIRED_ROUNDS} are needed)")
         };
         let Some([lo, hi]) = self.ci95 else { return format!("too few samples to tell, {basis}") };
         let figures = format!("{ratio:.3} times the median latency, 95 % CI {lo:.3} to {hi:.3} {basis}");
@@ -160,6 +165,11 @@ fn median(samples: &[u64]) -> Option<f64> {
     median_ns(&mut samples.to_vec()).map(|m| m.max(1.0))
 }
 
+/// Median of every round that has samples.
+fn round_medians(rounds: &[Vec<u64>]) -> Vec<f64> {
+    rounds.iter().filter_map(|round| median(round)).collect()
+}
+
 /// Half the median's interval on the scale of logarithms; half the range where there are too few samples for one.
 fn log_half_width(samples: &[u64]) -> f64 {
     let Some(stats) = summarize(samples) else { return 0.0 };
@@ -236,6 +246,7 @@ pub(crate) fn pair(cell: &CellRecord, anchor: &CellRecord, rounds: &dyn Fn(&str)
         against: anchor.id.clone(),
         ratio: None,
         ci95: None,
+        paired_rounds: None,
         difference: Difference::NotComparable,
         reason: String::new(),
     };
@@ -250,6 +261,15 @@ pub(crate) fn pair(cell: &CellRecord, anchor: &CellRecord, rounds: &dyn Fn(&str)
     };
     comparison.difference = contrast.difference;
     comparison.reason = contrast.reason();
+    comparison.paired_rounds = Some(u32::try_from(contrast.common_rounds).unwrap_or(u32::MAX));
+    if contrast.common_rounds < PAIRED_ROUNDS {
+        // Where one did not hold still, no interval says how far it is from another that ran at another time.
+        let restless = doubts((&cell.id, cell), (&anchor.id, anchor));
+        if let [first, ..] = &restless[..] {
+            comparison.difference = Difference::Inconclusive;
+            comparison.reason += &format!("; {first}");
+        }
+    }
     comparison.ratio = contrast.ci95.map(|_| contrast.ratio);
     comparison.ci95 = contrast.ci95;
     comparison
@@ -279,6 +299,10 @@ fn unlike(a: &CellRecord, b: &CellRecord) -> Vec<String> {
     }
     out
 }
+
+#[cfg(test)]
+#[path = "unpaired_tests.rs"]
+mod unpaired_tests;
 
 #[cfg(test)]
 #[path = "difference_tests.rs"]

@@ -3,6 +3,7 @@
 //! A file a sensor; each knows its place under a root, so tests hand it a tree of their own. A sensor that is not there
 //! is absent; one that was there at the start and does not answer later is named in [`Telemetry::failed`].
 
+mod cgroup;
 mod clock;
 mod contention;
 mod cpu;
@@ -19,6 +20,7 @@ mod peak;
 mod power_mode;
 mod preflight;
 mod python;
+mod room;
 mod size;
 mod thermal;
 mod throttle;
@@ -35,6 +37,7 @@ pub use environment::{environment, environment_at, environment_for};
 pub use memory::peak_rss_bytes;
 pub use peak::{cpu_peak, gpu_peak};
 pub use power_mode::{PowerMode, PowerModes};
+pub use room::{MemoryRoom, memory_limit, oom_kills, private_peak_bytes};
 
 use tree::Tree;
 

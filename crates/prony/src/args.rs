@@ -7,6 +7,7 @@ mod engine;
 mod eval;
 mod export;
 mod quantize;
+mod wait;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs, PruneR
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
 pub(crate) use self::quantize::QuantizeArgs;
+pub(crate) use self::wait::WaitArgs;
 use crate::command::{OwnLibrary, Shape};
 use crate::engine_options::EngineArgs;
 use crate::options::{BenchOptions, DeviceIndex, ImageSize, Library};
@@ -104,6 +106,9 @@ here, on NVIDIA GPUs in fp16 and fp32, on CPUs in fp32; rten only if none of the
 
 A p99 gate measures at least the 662 samples that a p99 needs, unless --duration or --samples is given.
 
+One measurement runs at a time on a machine; a second one waits for it and names it (--wait, --no-wait).
+The lock is seen within one network namespace: measurements in other containers are not noticed.
+
 Times take a unit (500ms, 10s, 2m); a bare number is seconds.")]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
@@ -120,6 +125,9 @@ pub(crate) struct BenchArgs {
     /// Say what would be measured, then stop
     #[arg(long, help_heading = "Run")]
     pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
 
     #[command(flatten)]
     pub(crate) print: PrintArgs,
@@ -187,6 +195,9 @@ pub(crate) struct RunArgs {
     /// Try an engine although it was built for another GPU or another TensorRT
     #[arg(long, help_heading = "Backend")]
     pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
 
     /// Which device, from 0
     #[arg(long, value_name = "N", default_value_t, help_heading = "Backend")]
@@ -348,7 +359,8 @@ and the memory traffic of the layers take at the peak of the device, which is me
 computed from what the driver says (NVIDIA).
 
 Without a GPU or TensorRT an engine still says what its file says, and one line why the rest is
-missing; that is no failure. Exit codes: 0 all well; 2 wrong usage, or no model.")]
+missing; that is no failure. Exit codes: 0 all well; 1 another measurement did not end in time
+(--wait); 2 wrong usage, or no model.")]
 pub(crate) struct InspectArgs {
     /// A model file (.onnx, .pt; .engine, .plan or .trt), or builtin-rgb, builtin-thermal
     pub(crate) model: String,
@@ -381,6 +393,8 @@ pub(crate) struct InspectArgs {
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
 }
 
 #[derive(Debug, Args)]

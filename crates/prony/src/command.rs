@@ -18,6 +18,7 @@ mod report;
 mod run;
 mod runtime;
 mod target;
+mod turn;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -43,6 +44,7 @@ pub(crate) use self::quantize::quantize;
 pub(crate) use self::report::report;
 pub(crate) use self::run::{OwnLibrary, Shape, run};
 pub(crate) use self::runtime::runtime;
+pub(crate) use self::turn::MachineBusy;
 use crate::output::is_live;
 use crate::version::VERSION;
 

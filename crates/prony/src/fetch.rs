@@ -1,22 +1,23 @@
 //! Downloads that survive a break. What is there of a file lies beside it as `.part`, with a note of which version of
 //! the file it is a part of; only a whole and checked file gets the name.
 //!
-//! `http://` is spoken here; `https://` is left to curl or wget, with the user's own certificates and proxies.
+//! curl or wget does every transfer, with the system's certificates and proxies. It is given one address at a time and
+//! limits on time and length; redirections, lengths, encodings and versions are checked here.
 
-mod child;
-mod headers;
-mod http;
+mod answer;
 mod part;
+mod process;
 mod tally;
+mod tool;
 mod transfer;
 mod url;
 
-use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
+use prony_files::{Folder, Kind};
 use sha2::{Digest as _, Sha256};
 
 use self::part::Part;
@@ -41,6 +42,9 @@ impl FromStr for Sha256Hex {
     }
 }
 
+/// A download may be anything, so it may be as large as the largest of what is read here.
+const LARGEST: Kind = Kind::Weights;
+
 /// One file to get.
 pub(crate) struct Errand<'a> {
     pub(crate) url: &'a Url,
@@ -58,7 +62,7 @@ pub(crate) enum Fetched {
     Whole { path: PathBuf, bytes: u64, sha256: String },
     /// It was there before, and is what was asked for as far as that was said.
     There { path: PathBuf },
-    /// The user asked to stop; what there is of it was kept.
+    /// The user asked to stop; what can be continued was kept.
     Stopped { part: PathBuf, bytes: u64 },
 }
 
@@ -66,37 +70,46 @@ pub(crate) enum Fetched {
 pub(crate) fn fetch(errand: &Errand<'_>) -> anyhow::Result<Fetched> {
     let name = errand.url.file_name()?;
     let path = errand.folder.join(&name);
-    fs::create_dir_all(errand.folder)
-        .with_context(|| format!("{}: cannot make the folder", errand.folder.display()))?;
-    if path.exists() {
+    let folder =
+        Folder::make(errand.folder).with_context(|| format!("{}: cannot make the folder", errand.folder.display()))?;
+    if folder.exists(&name) {
         return there(errand, path);
     }
-    let mut part = Part::open(&path)?;
-    if transfer::transfer(errand, &mut part, &name)? == End::Stopped {
-        return stopped(&part);
+    let part = Part::open(folder, &name, errand.url)?;
+    match get(errand, &part, &name) {
+        Ok(Some((bytes, sha256))) => Ok(Fetched::Whole { path: part.finish()?, bytes, sha256 }),
+        Ok(None) => Ok(Fetched::Stopped { part: part.path(), bytes: part.keep()? }),
+        Err(error) => {
+            // The reason is worth more than what went wrong with removing it.
+            let _ = part.keep();
+            Err(error)
+        }
+    }
+}
+
+/// Fills a part up and checks it: its length and SHA-256; `None` when the user asked to stop.
+fn get(errand: &Errand<'_>, part: &Part, name: &str) -> anyhow::Result<Option<(u64, String)>> {
+    if transfer::transfer(errand, part, name)? == End::Stopped {
+        return Ok(None);
     }
     let bytes = part.len()?;
     if let Some(size) = errand.size.filter(|size| *size != bytes) {
-        part.discard()?;
+        part.clear()?;
         bail!("{}: has {bytes} bytes instead of {size}; nothing was kept", errand.url);
     }
-    let Some(sha256) = hash(part.path(), errand)? else { return stopped(&part) };
+    let Some(sha256) = hash(&part.path(), errand)? else { return Ok(None) };
     if let Some(expected) = errand.sha256.filter(|expected| expected.0 != sha256) {
-        part.discard()?;
+        part.clear()?;
         bail!("{}: its SHA-256 is {sha256} instead of {}; nothing was kept", errand.url, expected.0);
     }
-    part.finish(&path)?;
-    Ok(Fetched::Whole { path, bytes, sha256 })
-}
-
-fn stopped(part: &Part) -> anyhow::Result<Fetched> {
-    Ok(Fetched::Stopped { part: part.path().to_path_buf(), bytes: part.len()? })
+    Ok(Some((bytes, sha256)))
 }
 
 /// A file of that name is there already: it is left alone, and must be the one that was asked for.
 fn there(errand: &Errand<'_>, path: PathBuf) -> anyhow::Result<Fetched> {
     let otherwise = "move it away to fetch it anew";
-    let bytes = fs::metadata(&path).with_context(|| path.display().to_string())?.len();
+    let file = prony_files::open(&path, LARGEST).with_context(|| path.display().to_string())?;
+    let bytes = file.metadata().with_context(|| path.display().to_string())?.len();
     if let Some(size) = errand.size.filter(|size| *size != bytes) {
         bail!("{}: is there with {bytes} bytes instead of {size}; {otherwise}", path.display());
     }
@@ -111,7 +124,7 @@ fn there(errand: &Errand<'_>, path: PathBuf) -> anyhow::Result<Fetched> {
 
 /// SHA-256 of a file; `None` when the user asked to stop.
 fn hash(path: &Path, errand: &Errand<'_>) -> anyhow::Result<Option<String>> {
-    let mut file = File::open(path).with_context(|| path.display().to_string())?;
+    let mut file = prony_files::open(path, LARGEST).with_context(|| path.display().to_string())?;
     let tally = Tally::new(errand.view, "checking", Some(file.metadata()?.len()));
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 20];

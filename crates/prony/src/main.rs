@@ -75,7 +75,11 @@ fn finish(outcome: anyhow::Result<prony_types::ExitCode>) -> ExitCode {
     let code = outcome.unwrap_or_else(|error| {
         say!("error: {error:#}");
         // What was asked for may be done, but its result did not reach the reader.
-        if error.is::<StdoutError>() { prony_types::ExitCode::CellFailed } else { prony_types::ExitCode::Usage }
+        if error.is::<StdoutError>() || error.is::<command::MachineBusy>() {
+            prony_types::ExitCode::CellFailed
+        } else {
+            prony_types::ExitCode::Usage
+        }
     });
     ExitCode::from(u8::from(code))
 }

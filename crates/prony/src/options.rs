@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use prony_files::Kind;
-use prony_types::{ArenaGrowth, HeadChoice, Precision, RuntimeName};
+use prony_types::{ArenaGrowth, HeadChoice, Precision, Resident, RuntimeName};
 use serde::{Deserialize, Deserializer};
 
 use crate::engine_options::EngineArgs;
@@ -133,6 +133,11 @@ pub(crate) struct BenchOptions {
     /// Kill a worker that gives no sign of life for this long [default: 120s]
     #[arg(long, value_name = "TIME", help_heading = "Budget")]
     pub(crate) timeout: Option<Seconds>,
+
+    /// Cells that are loaded at a time: `auto` loads as many as fit into memory. Only cells loaded together are timed in the same
+    /// rounds and compared in pairs [default: auto]
+    #[arg(long, value_name = "N|auto", help_heading = "Run")]
+    pub(crate) resident: Option<Resident>,
 
     /// Hold outputs against this model's, in its own precision on the CPU [default: each model itself]
     #[arg(long, value_name = "MODEL", help_heading = "Run")]
@@ -309,6 +314,7 @@ impl BenchOptions {
             duration: self.duration.or(file.duration),
             samples: self.samples.or(file.samples),
             timeout: self.timeout.or(file.timeout),
+            resident: self.resident.or(file.resident),
             gate: gate_options::merged(self.gate, file.gate),
             baseline: self.baseline.or(file.baseline),
             out: self.out.or(file.out),

@@ -17,8 +17,8 @@ use prony_source::dataset::{self, HELD_OUT_SEED};
 use prony_source::folder;
 use prony_types::{
     BackendName, CellRecord, CellSpec, CellStatus, DataSource, DataSpec, EvaluationSpec, GateName, GateSpec,
-    HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec,
-    RuntimeName, RuntimeSpec, SceneKind, SourceSpec,
+    HeadChoice, InputSpec, ModelInfo, ModelSource, ModelSpec, Plan, PostSpec, Precision, ReferenceSpec, RuntimeName,
+    RuntimeSpec, SceneKind, SourceSpec,
 };
 
 use self::budget::budget;
@@ -142,8 +142,7 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
         (None, Some(choice)) => {
             let read: Vec<&(ModelSpec, ModelInfo)> =
                 models.iter().filter_map(|(_, model)| model.as_ref().ok()).collect();
-            let cells = runnable(&selection.backends, precisions.all(), &read, &provider, machine);
-            tier::fitting(choice.batches, &read, imgsz, cells, machine.mem_available_bytes)
+            tier::fitting(choice.batches, &read, imgsz, machine.mem_available_bytes)
         }
         (None, None) => (vec![1], None),
     };
@@ -210,6 +209,7 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
         reference,
         evaluation,
         timed: !options.only_scored,
+        resident: options.resident.unwrap_or_default(),
         gates,
         strict: options.strict,
         notes,
@@ -326,21 +326,6 @@ fn refuse_drop_of_one(gates: &GateSpec, cells: &[CellSpec], fates: &BTreeMap<Str
         );
     }
     Ok(())
-}
-
-/// Backends and precisions that some model can run here in, counted.
-fn runnable(
-    backends: &[BackendName],
-    precisions: &[Precision],
-    models: &[&(ModelSpec, ModelInfo)],
-    provider: &ProviderSpec,
-    machine: &Machine<'_>,
-) -> u64 {
-    let there = backends.iter().filter(|&&name| (machine.runtime)(name).is_ok());
-    let able = |name: BackendName, precision: Precision| {
-        models.iter().any(|(_, info)| backend(name).supports(precision, info, provider).is_ok())
-    };
-    there.map(|&name| precisions.iter().filter(|&&precision| able(name, precision)).count() as u64).sum()
 }
 
 fn once_each<T: PartialEq>(list: Vec<T>) -> Vec<T> {

@@ -6,9 +6,11 @@ mod engines;
 mod errand;
 mod files;
 mod fold;
+mod footprint;
 mod interrupt;
 mod lock;
 mod maker;
+mod oom;
 mod peaks;
 mod progress;
 mod redactor;
@@ -17,6 +19,7 @@ mod reference_cache;
 mod schedule;
 mod sensors;
 mod standby;
+mod waves;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -38,9 +41,11 @@ use self::cell::{Doing, RunCell};
 pub(crate) use self::engines::{artifacts, engines_to_build, writable};
 pub(crate) use self::files::{Files, pictures, refuse_if_written, utc_now, utc_stamp};
 use self::fold::CellFold;
+use self::footprint::Ledger;
 pub(crate) use self::interrupt::Interrupt;
-pub(crate) use self::lock::MachineLock;
+pub(crate) use self::lock::{Holder, MachineLock, Turn};
 pub(crate) use self::maker::{Made, Maker, NotMade};
+use self::oom::OomWatch;
 pub(crate) use self::progress::{Progress, short_time};
 pub(crate) use self::redactor::Redactor;
 use self::reference::References;
@@ -77,6 +82,11 @@ pub(crate) struct Run {
     sender: Sender<Message>,
     telemetry: Vec<Telemetry>,
     scores: Scores,
+    oom: OomWatch,
+    /// What cells took, for those that are loaded later.
+    ledger: Ledger,
+    /// Rounds so far, of all waves and sittings: no two of them have one in common.
+    rounds: u32,
     /// Of earlier sittings: how long they took, and the least memory they saw.
     earlier_s: f64,
     /// What relative limits are held against.
@@ -130,6 +140,8 @@ impl Run {
             Some(_) => files.read_samples()?,
             None => Vec::new(),
         };
+        // Rounds of another sitting did not stand beside those of this one: no number in common, no pairs.
+        let rounds = earlier_samples.iter().map(|(_, sample)| sample.round).max().unwrap_or(0);
         let mut cells = Vec::new();
         for spec in &plan.cells {
             let before = earlier.as_ref().and_then(|run| run.cells.iter().find(|cell| cell.id == spec.id));
@@ -151,6 +163,7 @@ impl Run {
             run: info,
             environment: earlier.as_ref().map_or(environment, |run| run.environment.clone()),
             method: schedule::method(&plan),
+            waves: earlier.as_ref().map_or_else(Vec::new, waves::kept),
             plan,
             cells: Vec::new(),
             comparisons: Vec::new(),
@@ -176,6 +189,9 @@ impl Run {
             sender,
             telemetry: Vec::new(),
             scores: Scores::default(),
+            oom: OomWatch::new(oom::memory_root()),
+            ledger: Ledger::default(),
+            rounds,
             baseline,
             earlier_s: earlier.as_ref().and_then(|run| run.run.wall_s).unwrap_or(0.0),
             earlier_lowest_mib: earlier.as_ref().and_then(|run| run.memory_safety.lowest_available_mib),
@@ -197,24 +213,26 @@ impl Run {
                 false => self.progress.finish(index, &schedule::last_word(&cell.fold.record)),
             }
         }
-        self.bring_up();
-        if self.call_standby() {
-            self.bring_up();
+        self.make_ready();
+        for wave in 0.. {
+            let mut obstacle = self.load_wave();
+            if self.call_standby() {
+                self.make_ready();
+                obstacle = self.load_wave();
+            }
+            self.record_wave(obstacle);
+            if let Some(reason) = self.too_short_for_p99().filter(|_| wave == 0) {
+                let Run { cells, files, .. } = self;
+                // Workers die with their cells, before their folder goes.
+                drop(cells);
+                let _ = files.discard();
+                anyhow::bail!(reason);
+            }
+            self.measure_wave();
+            if self.interrupt.asked() || !self.cells.iter().any(RunCell::is_waiting) {
+                break;
+            }
         }
-        if let Some(reason) = self.too_short_for_p99() {
-            let Run { cells, files, .. } = self;
-            // Workers die with their cells, before their folder goes.
-            drop(cells);
-            let _ = files.discard();
-            anyhow::bail!(reason);
-        }
-        if self.record.plan.timed {
-            self.measure_rounds();
-            self.measure_throughput();
-        }
-        self.evaluate_cells();
-        let references = self.references();
-        self.finish_cells(&references);
         for index in 0..self.cells.len() {
             if self.cells[index].is_pending() {
                 self.close(index, CellStatus::Interrupted, Some("interrupted before it began".to_owned()));
@@ -224,11 +242,25 @@ impl Run {
         Ok(self.conclude())
     }
 
-    /// Makes what cells need, loads them and warms them up.
-    fn bring_up(&mut self) {
+    /// Makes what cells need, before any of them is loaded.
+    fn make_ready(&mut self) {
         self.make_artifacts();
+        if !self.record.plan.timed {
+            // Kernels are timed while an engine is built; nothing is from here on.
+            self.lock = None;
+        }
         self.measure_peaks();
-        self.prepare_cells();
+    }
+
+    /// Measures, scores, checks and ends the cells that are loaded.
+    fn measure_wave(&mut self) {
+        if self.record.plan.timed {
+            self.measure_rounds();
+            self.measure_throughput();
+        }
+        self.evaluate_cells();
+        let references = self.references();
+        self.finish_cells(&references);
     }
 
     /// The first words on disk: if these cannot be written, there is no point in going on.
@@ -240,29 +272,6 @@ impl Run {
 
     fn is_running(&self, index: usize) -> bool {
         self.cells[index].worker.is_some()
-    }
-
-    /// Loads the cells one after the other, so that no cold start is disturbed by another, and warms them up.
-    fn prepare_cells(&mut self) {
-        for index in self.loading_order() {
-            if self.interrupt.asked() {
-                return;
-            }
-            if !self.cells[index].is_waiting() {
-                continue;
-            }
-            self.progress.milestone(index, Doing::Loading.words());
-            if let Err(error) = self.start_worker(index) {
-                self.close(index, CellStatus::Failed, Some(format!("cannot start a worker: {error:#}")));
-                continue;
-            }
-            let ready = self.wait(index, |event| matches!(event, EventKind::Frames { .. }));
-            if ready == Waited::Answered && self.record.plan.timed && !self.interrupt.asked() {
-                self.order(index, &Command::WarmUp, Doing::WarmingUp);
-                self.wait(index, |event| matches!(event, EventKind::Steady { .. }));
-            }
-            self.sensors.point_at(None);
-        }
     }
 
     fn start_worker(&mut self, index: usize) -> anyhow::Result<()> {
@@ -284,6 +293,8 @@ impl Run {
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
         cell.doing = Doing::Loading;
+        // Whoever made something for it took memory of their own.
+        cell.peak_bytes = 0;
         cell.worker = Some(worker);
         Ok(())
     }
@@ -295,9 +306,10 @@ impl Run {
         cell.order(command, doing);
     }
 
-    /// Rounds over all cells, there and back, until each has enough.
+    /// Rounds over all cells that are loaded, there and back, until each has enough. They go on counting from wave to wave, so
+    /// that cells of different waves have none in common.
     fn measure_rounds(&mut self) {
-        for round in 1.. {
+        for round in self.rounds + 1.. {
             let mut open: Vec<usize> = (0..self.cells.len()).filter(|&i| self.wants_more(i)).collect();
             if open.is_empty() {
                 return;
@@ -305,6 +317,7 @@ impl Run {
             if round % 2 == 0 {
                 open.reverse();
             }
+            self.rounds = round;
             let alone = open.len() == 1;
             for index in open {
                 if self.interrupt.asked() {
@@ -325,6 +338,7 @@ impl Run {
         let command = Command::Round { round, seconds: slice.seconds, max_samples: slice.max_samples };
         self.order(index, &command, Doing::Measuring);
         self.wait(index, |event| matches!(event, EventKind::RoundDone { round: r, .. } if *r == round));
+        self.read_peak(index);
         self.sensors.point_at(None);
     }
 
@@ -414,6 +428,7 @@ impl Run {
             post: plan.post,
             timeout: Duration::from_secs_f64(plan.budget.timeout_s),
             interrupt: &self.interrupt,
+            oom: &self.oom,
         };
         let mut found = Vec::new();
         for (index, cell) in self.cells.iter_mut().enumerate() {
@@ -449,6 +464,9 @@ impl Run {
     /// Has every worker check its outputs and end. An interrupted cell keeps what was measured.
     fn finish_cells(&mut self, references: &[Option<PathBuf>]) {
         for (index, reference) in references.iter().enumerate() {
+            if !self.is_running(index) {
+                continue;
+            }
             let record = &self.cells[index].fold.record;
             let plan = &self.record.plan;
             let scored = plan.evaluation.is_none() || record.accuracy.is_some() || record.accuracy_absent.is_some();
@@ -498,6 +516,9 @@ impl Run {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             self.drain(index);
+            if !matches!(self.cells[index].doing, Doing::Measuring | Doing::Throughput) {
+                self.read_peak(index);
+            }
             self.show(index);
             self.heed_interrupt(index);
             let cell = &self.cells[index];
@@ -617,6 +638,7 @@ impl Run {
         let cell = &mut self.cells[index];
         let Some(worker) = &mut cell.worker else { return };
         let (cause, hint) = match worker.wait() {
+            Ok(status) if self.oom.claims(status) => return self.out_of_memory(index),
             Ok(status) => cause_of_death(status),
             Err(error) => (format!("ended, and its status cannot be read: {error}"), ""),
         };
@@ -675,14 +697,10 @@ impl Run {
         }
         self.progress.clear();
         self.refresh();
+        self.record.method.schedule += &waves::in_words(&self.record.waves);
         let rounds = |id: &str| {
             let cell = self.cells.iter().find(|cell| cell.spec.id == id);
-            match cell {
-                // Rounds of another sitting did not stand beside those of this one: no pairs.
-                Some(cell) if cell.kept => vec![cell.fold.rounds().concat()],
-                Some(cell) => cell.fold.rounds(),
-                None => Vec::new(),
-            }
+            cell.map(|cell| cell.fold.rounds()).unwrap_or_default()
         };
         self.record.narrowings = judge::narrowings(&self.record.cells, &rounds);
         judge::mark_slow_int8(&mut self.record.cells, &self.record.narrowings);

@@ -31,6 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "prony-source",
             "prony-nvinfer",
             "prony-backend",
+            "prony-probe",
         ],
     ),
     (

@@ -255,7 +255,11 @@ fn two_runs_at_once_take_turns() {
     let second = Place::new();
     let output = second.bench(&quick(&["builtin-thermal"])).output().unwrap();
     expect_code(&output, 0);
-    assert!(stderr(&output).contains("another prony is measuring"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("waiting for the measuring lock of this machine, held by PID"),
+        "{}",
+        stderr(&output)
+    );
     let (output, first) = first.finish();
     expect_code(&output, 0);
     let end = prony_store::read_samples(&first.run().join("samples.csv")).unwrap().last().unwrap().1.start_ns;

@@ -2,8 +2,8 @@
 
 use prony_types::{
     CellRecord, CellSpec, Check, Environment, GpuRecord, LayerTime, LoadCounters, LoadRecord, MethodRecord, ModelPart,
-    Outcome, OutputsRecord, Plan, PythonPackage, RunRecord, RuntimeRecord, RuntimeState, Sensitivity, SourceSpec,
-    Stage, StageStats, Stall, TensorAgreement,
+    Outcome, OutputsRecord, Plan, PythonPackage, Resident, RunRecord, RuntimeRecord, RuntimeState, Sensitivity,
+    SourceSpec, Stage, StageStats, Stall, TensorAgreement,
 };
 
 use crate::{accuracy, figure, row};
@@ -182,6 +182,7 @@ pub(crate) fn plan(plan: &Plan) -> Vec<Fact> {
             .map(|floor| format!("{} samples, for at most {}", figure::count(floor.samples), asked(floor.limit_s))),
     );
     list.add("timeout", asked(budget.timeout_s));
+    list.maybe("cells loaded at a time", (plan.resident != Resident::Auto).then(|| plan.resident.to_string()));
     let reference = &plan.reference;
     let whose = reference.model.as_ref().map_or_else(|| "each model itself".to_owned(), |model| model.name.clone());
     let version = reference.runtime.as_ref().map_or_else(String::new, |runtime| format!(" {}", runtime.version));
@@ -238,6 +239,12 @@ pub(crate) fn memory_safety(record: &RunRecord) -> Vec<Fact> {
         list.add("warning", format!("{}: {warning}", cell.id));
     }
     list.maybe("lowest available", safety.lowest_available_mib.map(figure::mib));
+    if record.waves.len() > 1 {
+        for (number, wave) in (1..).zip(&record.waves) {
+            let reason = wave.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            list.add("loaded together", format!("wave {number}: {}{reason}", wave.cells.join(", ")));
+        }
+    }
     list.0
 }
 
@@ -392,6 +399,7 @@ fn backend(cell: &CellRecord) -> Option<Group> {
     list.maybe("precision executed", cell.precision.executed.as_deref());
     list.add("batch", cell.batch.to_string());
     list.add("attempt", cell.attempt.to_string());
+    list.maybe("earlier attempt", cell.out_of_memory.as_ref().map(ToString::to_string));
     list.group("Backend")
 }
 

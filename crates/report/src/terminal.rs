@@ -32,6 +32,7 @@ pub fn terminal(record: &RunRecord, width: usize, colour: bool) -> String {
     if !record.cells.is_empty() {
         table(&mut out, record, width, paint);
         notes(&mut out, record, width, paint);
+        waves(&mut out, record, width);
         accuracy::lines(&mut out, record, width, paint);
     }
     gates(&mut out, &record.gates, width, paint);
@@ -188,6 +189,9 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
                 }
             }
         }
+        if let Some(death) = &cell.out_of_memory {
+            note(out, "measured again alone", Tone::Care, &format!("the first attempt was {death}"), &cell.id);
+        }
         if let Some(narrow) = record.narrowings.iter().find(|c| c.cell == cell.id) {
             note(out, narrow.difference.name(), Tone::Neutral, &against_fp32(narrow), &cell.id);
         }
@@ -200,6 +204,21 @@ fn notes(out: &mut String, record: &RunRecord, width: usize, paint: Paint) {
             note(out, "by trtexec's definition", Tone::Neutral, &clean(&same), &cell.id);
         }
     }
+}
+
+/// That not all cells were loaded together, where that is so.
+fn waves(out: &mut String, record: &RunRecord, width: usize) {
+    let Some(first) = record.waves.first().filter(|_| record.waves.len() > 1) else { return };
+    let why = first.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let text = format!(
+        "Cells were loaded in {} waves{why}: cells of different waves were not timed in the same rounds, so they are compared \
+         unpaired.",
+        record.waves.len()
+    );
+    out.push('\n');
+    wrap(&text, width, REASON_LINES).iter().for_each(|line| {
+        let _ = writeln!(out, "{line}");
+    });
 }
 
 /// What a narrow precision gains, or why that cannot be told.

@@ -142,6 +142,7 @@ fn csv_speedup_and_the_difference_in_the_table_have_one_base() {
         against: ids[1].clone(),
         ratio,
         ci95: None,
+        paired_rounds: None,
         difference,
         reason: String::new(),
     };
@@ -194,7 +195,15 @@ fn a_ratio_does_not_leave_its_interval_by_rounding() {
     let mut record = fixture::two_cells();
     let [cell, against] = [0, 1].map(|i| record.cells[i].id.clone());
     let (ratio, ci95) = (Some(0.7113), Some([0.7111, 0.766]));
-    let comparison = Comparison { cell, against, ratio, ci95, difference: Difference::Faster, reason: String::new() };
+    let comparison = Comparison {
+        cell,
+        against,
+        ratio,
+        ci95,
+        paired_rounds: Some(12),
+        difference: Difference::Faster,
+        reason: String::new(),
+    };
     record.narrowings = vec![comparison];
     let page = html(&record, &[]).unwrap();
     for text in [terminal(&record, 200, false), markdown(&record), page] {

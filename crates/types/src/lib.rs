@@ -13,6 +13,7 @@ mod image;
 mod job;
 mod plan;
 mod record;
+mod resident;
 mod rewrite;
 mod roofline;
 mod sample;
@@ -44,10 +45,12 @@ pub use plan::{
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
     Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, LoadCounters, LoadRecord, LoadSnapshot,
-    MemoryRecord, MemorySafety, MethodRecord, ModelRecord, OutputsRecord, Phases, PlacementRecord, PrecisionRecord,
-    ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote, Sensitivity, Sitting,
-    StageStats, Stall, TempRange, TensorAgreement, ThreadLoad, Thumbnail, TimelinePoint,
+    MemoryRecord, MemorySafety, MethodRecord, ModelRecord, OutOfMemory, OutputsRecord, Phases, PlacementRecord,
+    PrecisionRecord, ProviderRecord, ProviderShare, Recommendation, RunInfo, RunRecord, SCHEMA, SampleNote,
+    Sensitivity, Sitting, StageStats, Stall, TempRange, TensorAgreement, ThreadLoad, Thumbnail, TimelinePoint,
+    WaveRecord,
 };
+pub use resident::Resident;
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
 pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
 pub use sample::{Sample, Stage, Telemetry};

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ArtifactSpec, EngineSpec, EvaluationSpec, RewriteSpec};
+use crate::{ArtifactSpec, EngineSpec, EvaluationSpec, Resident, RewriteSpec};
 
 /// A name that is not one of the known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -612,6 +612,9 @@ pub struct Plan {
     /// Cells are timed; otherwise they are only scored.
     #[serde(default = "yes")]
     pub timed: bool,
+    /// How many cells are loaded at a time.
+    #[serde(default)]
+    pub resident: Resident,
     /// Limits that must hold.
     #[serde(default)]
     pub gates: GateSpec,

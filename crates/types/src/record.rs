@@ -4,6 +4,7 @@ mod agreement;
 mod load;
 mod memory;
 mod outputs;
+mod waves;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ pub use agreement::{Agreement, ConsistencyCheck, Sensitivity, TensorAgreement};
 pub use load::{LoadCounters, LoadRecord, LoadSnapshot, Stall, ThreadLoad};
 pub use memory::{MemoryRecord, MemorySafety};
 pub use outputs::OutputsRecord;
+pub use waves::{OutOfMemory, WaveRecord};
 
 /// Version of the format of `report.json`. Readers refuse others.
 pub const SCHEMA: &str = "prony.run/1";
@@ -80,6 +82,9 @@ pub struct RunRecord {
     pub plan: Plan,
     /// What came out, in the order of the plan.
     pub cells: Vec<CellRecord>,
+    /// Which cells were loaded together, in the order in which they were measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<WaveRecord>,
     /// Cells of one model against the one that is recommended, or the fastest where none is.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
@@ -221,6 +226,9 @@ pub struct CellRecord {
     pub reason: Option<String>,
     /// Which try this is, from 1.
     pub attempt: u32,
+    /// How an earlier try of the same run ended for want of memory; this one had the machine to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_of_memory: Option<OutOfMemory>,
     /// Whether the figures can be trusted; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
@@ -338,6 +346,7 @@ impl CellRecord {
             status: CellStatus::Pending,
             reason: None,
             attempt,
+            out_of_memory: None,
             verdict: None,
             verdict_reasons: Vec::new(),
             latency_ms: LatencyRecord::default(),
@@ -678,6 +687,10 @@ pub struct Comparison {
     /// 95 % interval of the ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95: Option<[f64; 2]>,
+    /// Rounds in which both were timed, one right after the other; 0 where they were not loaded together, so that whatever the
+    /// machine did in the meantime is in the difference. Absent when not comparable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired_rounds: Option<u32>,
     /// The word for it.
     pub difference: Difference,
     /// What makes it so, in words.

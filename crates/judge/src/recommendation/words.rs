@@ -47,7 +47,8 @@ fn next(record: &RunRecord, best: &CellRecord, choice: &Choice<'_>, comparisons:
     let comparison = comparisons.iter().find(|c| c.cell == *id && c.against == best.id);
     let figures = |c: &Comparison| -> Option<String> {
         let ([lo, hi], ratio) = (c.ci95?, c.ratio?);
-        Some(format!("takes {ratio:.2} times as long, 95 % CI {lo:.2} to {hi:.2}"))
+        let unpaired = if c.paired_rounds == Some(0) { ", not paired: the two were not loaded together" } else { "" };
+        Some(format!("takes {ratio:.2} times as long, 95 % CI {lo:.2} to {hi:.2}{unpaired}"))
     };
     match comparison.map(|c| (c.difference, figures(c), c)) {
         Some((Difference::Slower, Some(figures), _)) => {

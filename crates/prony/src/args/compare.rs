@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use prony_types::{BackendName, HeadChoice, Precision};
 
-use super::PrintArgs;
+use super::{PrintArgs, WaitArgs};
 use crate::engine_options::EngineArgs;
 use crate::gate_options::GateLimit;
 use crate::options::{ImageSize, Library};
@@ -104,6 +104,8 @@ pub(crate) struct CompareOutputsArgs {
     pub(crate) bound: Option<f64>,
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }

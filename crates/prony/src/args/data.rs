@@ -135,9 +135,10 @@ pub(crate) struct SubsetArgs {
   prony data fetch URL --sha256 4f7e…c1 --size 815585330
   prony data fetch URL_A URL_B --sha256 HEX_A --sha256 HEX_B      one for each, in their order
 
-What is there of a file is kept as FILE.part, also after Ctrl-C; the same command goes on from there,
-unless the file has changed on the server. http:// needs nothing; for https:// curl or wget does the
-download.
+curl does the download, or wget if there is no curl, without their configuration files (.curlrc,
+.wgetrc); http_proxy, https_proxy and no_proxy apply. Redirections are followed, but not from https to
+http. What is there of a file is kept as FILE.part, also after Ctrl-C, and the same command goes on
+from there if the server says that it is still the same version (ETag, Last-Modified).
 
 Exit codes: 0 every file is there; 1 some are; 2 none is, or wrong usage; 130 interrupted.")]
 pub(crate) struct FetchArgs {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use prony_types::Precision;
 
-use super::PrintArgs;
+use super::{PrintArgs, WaitArgs};
 use crate::engine_options::EngineArgs;
 use crate::options::{DeviceIndex, ImageSize, Library, Size};
 
@@ -78,6 +78,9 @@ pub(crate) struct BuildArgs {
     /// Build although the cache has it
     #[arg(long, help_heading = "Output")]
     pub(crate) rebuild: bool,
+
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
 
     #[command(flatten)]
     pub(crate) print: PrintArgs,

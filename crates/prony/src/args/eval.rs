@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{BenchArgs, PrintArgs};
+use super::{BenchArgs, PrintArgs, WaitArgs};
 use crate::options::BenchOptions;
 
 #[derive(Debug, Args)]
@@ -22,6 +22,8 @@ Models are run as `prony bench --data` runs them, without being timed: confidenc
 A result file is in COCO's form: [{\"image_id\": 42, \"category_id\": 18, \"bbox\": [x, y, width,
 height], \"score\": 0.236}, …]. The twelve figures are those of pycocotools on the same files; the
 interval is a bootstrap over images. What cannot be used is counted and named.
+
+Nothing is timed, so no other measurement is waited for, except where TensorRT has to build an engine.
 
 Exit codes: 0 all well; 1 a cell failed; 2 wrong usage, or nothing that could be scored; 3 a broken
 gate or wrong output; 4 inconclusive; 130 interrupted.")]
@@ -46,6 +48,9 @@ pub(crate) struct EvalArgs {
     pub(crate) plan: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+
+    #[command(flatten)]
     pub(crate) print: PrintArgs,
 
     /// Say more about what is going on
@@ -61,6 +66,7 @@ impl EvalArgs {
             plan: self.plan.clone(),
             resume: None,
             dry_run: false,
+            wait: self.wait,
             print: self.print,
             verbose: self.verbose,
         }

@@ -19,6 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::resume::{earlier_run, resumed};
 use self::summary::summary;
 use crate::args::BenchArgs;
+use crate::command::turn::wait_for_machine;
 use crate::command::{terminal_width, with_sign_of_life};
 use crate::discover::{absent, choose};
 use crate::gate_options::refuse_strange_baseline;
@@ -27,8 +28,8 @@ use crate::options::BenchOptions;
 use crate::output::{StdoutError, print};
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{
-    Beginning, Ending, Files, Interrupt, MachineLock, Redactor, Run, artifacts, check_data, engines_to_build,
-    estimate_s, refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
+    Beginning, Ending, Files, Interrupt, Redactor, Run, artifacts, check_data, engines_to_build, estimate_s,
+    refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
 };
 use crate::runtime::home;
 use crate::version::VERSION;
@@ -51,13 +52,14 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     }
     // From here on a Ctrl-C is an orderly end. Libraries are opened below: not beside another run's timed cell.
     let interrupt = Interrupt::listen()?;
-    let lock = match args.dry_run {
-        true => None,
-        false => match wait_for_machine(&interrupt)? {
-            None => return Ok(ExitCode::Interrupted),
-            lock => lock,
-        },
-    };
+    let timed = earlier.as_ref().map_or(!options.only_scored, |(_, record)| record.plan.timed);
+    let mut lock = None;
+    if timed && !args.dry_run {
+        lock = wait_for_machine(&interrupt, args.wait)?;
+        if lock.is_none() {
+            return Ok(ExitCode::Interrupted);
+        }
+    }
     let look = || machine(&runs, options.home.as_deref(), &explicit);
     let (environment, found) = with_sign_of_life("looking at this machine", look)?;
     let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
@@ -72,7 +74,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
                 gpus: found.gpus.len() as u32,
                 cpus: environment.cpu.usable,
                 cache,
-                mem_available_bytes: environment.mem_available_bytes,
+                // What a container leaves, where that is less than the machine has.
+                mem_available_bytes: prony_probe::MemoryRoom::read(Path::new("/")).map(|room| room.available),
             };
             resolve(options, &here)?
         }
@@ -90,6 +93,13 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let summary = summary(&resolved.plan, &to_run().collect::<Vec<_>>(), engines);
     if args.dry_run {
         return dry_run(&resolved, &kept, &summary, args.print.json);
+    }
+    // Nothing else is timed in a run that only scores, but kernels are while an engine is built.
+    if lock.is_none() && engines > 0 {
+        lock = wait_for_machine(&interrupt, args.wait)?;
+        if lock.is_none() {
+            return Ok(ExitCode::Interrupted);
+        }
     }
     let folder = match &earlier {
         Some((folder, _)) => RunFolder::open(folder.path())?,
@@ -131,12 +141,6 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     }
     shown?;
     Ok(record.run.exit_code.unwrap_or(ExitCode::CellFailed))
-}
-
-/// One run at a time on a machine; `None` when the user gave up waiting.
-pub(super) fn wait_for_machine(interrupt: &Interrupt) -> anyhow::Result<Option<MachineLock>> {
-    let waiting = || note!("another prony is measuring on this machine; waiting for it to end (Ctrl-C gives up)");
-    MachineLock::acquire(interrupt, waiting).context("cannot take the machine's measuring lock")
 }
 
 /// Everything goes to `run.log`; with `--verbose` it is said aloud too.

@@ -14,7 +14,7 @@ use prony_types::{
 
 use self::outcome::{Outcome, Status, show};
 use crate::args::BuildArgs;
-use crate::command::bench::wait_for_machine;
+use crate::command::turn::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{choose, discover_for};
 use crate::model::{Opening, open};
@@ -40,8 +40,6 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let home = home::folder(args.home.as_deref())?;
     let cache = artifacts(&home.join("cache"));
     let interrupt = Interrupt::listen()?;
-    // Kernels are timed while an engine is built: not beside a timed cell.
-    let Some(_lock) = wait_for_machine(&interrupt)? else { return Ok(ExitCode::Interrupted) };
     let runtime = match runtime(args, &home)? {
         Ok(runtime) => runtime,
         Err(missing) => {
@@ -55,6 +53,8 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             return Ok(outcome::code(&outcomes));
         }
     };
+    // Kernels are timed while an engine is built: not beside a timed cell.
+    let Some(_lock) = wait_for_machine(&interrupt, args.wait)? else { return Ok(ExitCode::Interrupted) };
     fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
     let prepared = args.prepare.then(|| PreparedSystem::begin(&state_folder()?, Places::here())).transpose()?;
     prepared.iter().flat_map(|prepared| &prepared.notes).for_each(|note| note!("{note}"));

@@ -58,6 +58,7 @@ fn prepared(args: &CompareOutputsArgs) -> anyhow::Result<Option<[Prepared; 2]>> 
         libraries: args.library.iter().map(|library| (library.name, library.path.clone())).collect(),
         engine: &args.engine,
         force: args.force,
+        wait: args.wait,
     };
     let runs_engine = |name: BackendName| name == BackendName::Tensorrt;
     let builds = |(model, name): (&Opened, BackendName)| runs_engine(name) && model.file.engine.is_none();

@@ -12,7 +12,8 @@ use prony_types::{
 };
 use tempfile::TempDir;
 
-use super::bench::wait_for_machine;
+use super::turn::wait_for_machine;
+use crate::args::WaitArgs;
 use crate::discover::{Found, choose, discover_for};
 use crate::engine_options::{EngineArgs, Profile};
 use crate::model::Opened;
@@ -28,6 +29,7 @@ pub(super) struct Wish<'a> {
     pub(super) libraries: Vec<(RuntimeName, PathBuf)>,
     pub(super) engine: &'a EngineArgs,
     pub(super) force: bool,
+    pub(super) wait: WaitArgs,
 }
 
 /// Shapes that an engine is built for.
@@ -146,7 +148,7 @@ impl Wish<'_> {
         let place = cache.clone().or(folder.as_ref().map(|folder| folder.path().to_owned())).unwrap_or_default();
         let to_build = engines_to_build(std::iter::once(&cell), cache.as_deref(), &tensorrt.gpus);
         // Kernels are timed while an engine is built.
-        let lock = if to_build > 0 { Some(wait_for_machine(&interrupt)?) } else { None };
+        let lock = if to_build > 0 { Some(wait_for_machine(&interrupt, self.wait)?) } else { None };
         if matches!(lock, Some(None)) {
             return Ok(None);
         }

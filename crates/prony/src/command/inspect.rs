@@ -15,14 +15,15 @@ use anyhow::{bail, ensure};
 use prony_backend::precision_of;
 use prony_model::{EngineFile, ModelFile};
 use prony_types::{
-    BackendName, EngineRecord, EventKind, ExitCode, InspectJob, Job, ModelSource, ModelSpec, WORKER_PROTOCOL,
+    BackendName, EngineRecord, EventKind, ExitCode, InspectJob, Job, ModelSource, ModelSpec, RuntimeSpec,
+    WORKER_PROTOCOL,
 };
 use serde_json::{Value, json};
 
 use self::backends::Runners;
 use self::graph::Graph;
 use crate::args::InspectArgs;
-use crate::command::bench::wait_for_machine;
+use crate::command::turn::wait_for_machine;
 use crate::command::with_sign_of_life;
 use crate::discover::{Found, choose, discover, discover_for, question};
 use crate::model::{Opening, is_checkpoint, locate};
@@ -70,11 +71,20 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
             let bytes = file.bytes.len() as u64;
             file.forget_bytes_on_disk();
             let interrupt = Interrupt::listen()?;
-            // Its layers are timed: not beside a timed cell, and no cell beside it.
-            let Some(_lock) = wait_for_machine(&interrupt)? else { return Ok(ExitCode::Interrupted) };
-            let opened = with_sign_of_life("opening the engine", || open(args, source, &file.sha256, &interrupt))?;
-            let Some(opened) = opened else { return Ok(ExitCode::Interrupted) };
-            let opened = Some(opened);
+            let opened = match with_sign_of_life("looking for TensorRT", || tensorrt(args))? {
+                Err(missing) => Some(Err(missing)),
+                Ok(runtime) => {
+                    // Its layers are timed: not beside a timed cell, and no cell beside it.
+                    let Some(_lock) = wait_for_machine(&interrupt, args.wait)? else {
+                        return Ok(ExitCode::Interrupted);
+                    };
+                    let ask = || open(args, source, &file.sha256, runtime, &interrupt);
+                    with_sign_of_life("opening the engine", ask)?
+                }
+            };
+            if opened.is_none() {
+                return Ok(ExitCode::Interrupted);
+            }
             Findings { name: &args.model, file: *file, bytes, opened, graph: None, runners: None, layers: false }
         }
     };
@@ -131,7 +141,12 @@ fn as_graph(args: &InspectArgs) -> anyhow::Result<Findings<'_>> {
 }
 
 fn refuse_flags_of_engines(args: &InspectArgs) -> anyhow::Result<()> {
-    let given = [("--plugin", !args.plugin.is_empty()), ("--force", args.force)];
+    let given = [
+        ("--plugin", !args.plugin.is_empty()),
+        ("--force", args.force),
+        ("--wait", args.wait.wait.is_some()),
+        ("--no-wait", args.wait.no_wait),
+    ];
     for (flag, given) in given {
         ensure!(!given, "{flag} is for engines, and {} is none", args.model);
     }
@@ -195,21 +210,23 @@ fn home_of(args: &InspectArgs) -> anyhow::Result<PathBuf> {
     }
 }
 
+/// TensorRT as it is here. That there is none is a finding and no error.
+fn tensorrt(args: &InspectArgs) -> anyhow::Result<Result<RuntimeSpec, String>> {
+    let home = home_of(args)?;
+    let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    let found = discover_for(BackendName::Tensorrt, &home, &explicit)?;
+    let chosen = choose(&found, BackendName::Tensorrt);
+    Ok(chosen.and_then(|runtime| runtime.ok_or_else(|| "tensorrt: no library".to_owned())))
+}
+
 /// Has a child open the engine with TensorRT. That it cannot is a finding and no error. `None` where the user gave up.
 fn open(
     args: &InspectArgs,
     source: ModelSource,
     sha256: &str,
+    runtime: RuntimeSpec,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Result<EngineRecord, String>>> {
-    let home = home_of(args)?;
-    let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
-    let found = discover_for(BackendName::Tensorrt, &home, &explicit)?;
-    let runtime = match choose(&found, BackendName::Tensorrt) {
-        Ok(Some(runtime)) => runtime,
-        Ok(None) => return Ok(Some(Err("tensorrt: no library".to_owned()))),
-        Err(reason) => return Ok(Some(Err(reason))),
-    };
     let plugins = args.plugin.iter().map(std::path::absolute).collect::<io::Result<Vec<_>>>()?;
     let search = runtime.search.clone();
     let job = Job::Inspect(InspectJob {

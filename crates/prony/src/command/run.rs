@@ -212,6 +212,7 @@ fn wish(args: &RunArgs, name: BackendName) -> anyhow::Result<Wish<'_>> {
         libraries: args.library.iter().map(library).collect::<anyhow::Result<_>>()?,
         engine: &args.engine,
         force: args.force,
+        wait: args.wait,
     })
 }
 

@@ -1,19 +1,18 @@
 //! Bytes from a server into a part, over as many connections as it takes.
 
-use std::env;
-use std::io::{self, Read as _};
-use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
-use super::http::{self, Answer, Rest};
+use super::answer::{Heard, Verdict, heard};
 use super::part::{Part, Stamp};
+use super::process::{Running, Stall};
 use super::tally::Tally;
+use super::tool::{LEAST_RATE, Program, Request, SILENCE_S, Tool};
 use super::url::Scheme;
-use super::{Errand, Url, child};
+use super::{Errand, Url};
 use crate::runtime::megabytes;
 
 /// Connections that may break without bringing anything new.
@@ -22,6 +21,8 @@ const FRUITLESS: u32 = 5;
 const REDIRECTIONS: u32 = 10;
 /// Room that is left on a disk.
 const SPARE: u64 = 16 << 20;
+/// How often a download is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How a transfer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,175 +31,237 @@ pub(super) enum End {
     Stopped,
 }
 
+/// What one connection brought.
+enum Outcome {
+    Whole,
+    Stopped,
+    Moved(Url),
+    /// The part is not of this file: once more from the beginning.
+    Restart(&'static str),
+    /// Why it ended early, and whether the server had answered.
+    Broken {
+        why: String,
+        answered: bool,
+    },
+}
+
 /// Fills the part up.
-pub(super) fn transfer(errand: &Errand<'_>, part: &mut Part, name: &str) -> anyhow::Result<End> {
-    if errand.url.scheme == Scheme::Https || is_proxied(errand.url) {
-        return child::transfer(errand, errand.url, part, name);
-    }
-    let (mut most, mut fruitless) = (part.len()?, 0);
+pub(super) fn transfer(errand: &Errand<'_>, part: &Part, name: &str) -> anyhow::Result<End> {
+    let Some(tool) = Tool::find() else {
+        bail!(
+            "{}: downloading needs curl or wget, and neither is installed; install one (apt install curl), or download \
+             the file elsewhere and put it into {}",
+            errand.url,
+            errand.folder.display()
+        );
+    };
+    let mut url = errand.url.clone();
+    let (mut most, mut fruitless, mut redirections, mut restarted) = (part.len()?, 0, 0, false);
     loop {
-        let outcome = connection(errand, part, name)?;
-        if errand.interrupt.asked() {
-            return Ok(End::Stopped);
-        }
-        let why = match outcome {
+        let (why, answered) = match attempt(errand, &tool, &url, part, name)? {
             Outcome::Whole => return Ok(End::Whole),
-            Outcome::Secure(url) => return child::transfer(errand, &url, part, name),
-            Outcome::Again => continue,
-            Outcome::Broken(why) => why,
+            Outcome::Stopped => return Ok(End::Stopped),
+            Outcome::Moved(to) => {
+                redirections += 1;
+                if redirections > REDIRECTIONS {
+                    bail!("{}: more than {REDIRECTIONS} redirections", errand.url);
+                }
+                if url.scheme == Scheme::Https && to.scheme == Scheme::Http {
+                    bail!("{url}: redirects from https to http ({to}), which is not followed");
+                }
+                url = to;
+                continue;
+            }
+            // Once: a server that breaks off every time would otherwise send the beginning for ever.
+            Outcome::Restart(why) if !restarted => {
+                errand.view.say(&format!("{name}: {why}; from the beginning"));
+                part.clear()?;
+                url = errand.url.clone();
+                (most, fruitless, redirections, restarted) = (0, 0, 0, true);
+                continue;
+            }
+            Outcome::Restart(why) => (format!("the file {why}"), true),
+            Outcome::Broken { why, answered } => (why, answered),
         };
         let have = part.len()?;
         fruitless = if have > most { 1 } else { fruitless + 1 };
         most = most.max(have);
-        if fruitless >= FRUITLESS {
-            let kept = if have > 0 {
-                format!("; {} are kept, the same command goes on", megabytes(have))
-            } else {
-                String::new()
-            };
-            bail!("{}: {why}{kept}", errand.url);
+        // A host that does not answer at all will not answer at once.
+        if fruitless >= FRUITLESS || !answered && have == 0 {
+            match part.stamp().filter(|_| have > 0) {
+                Some(_) => bail!("{}: {why}; {} are kept, the same command goes on", errand.url, megabytes(have)),
+                None => bail!("{}: {why}", errand.url),
+            }
         }
+        (url, redirections) = (errand.url.clone(), 0);
         pause(errand, fruitless);
-    }
-}
-
-/// Whether the user wants a proxy for this host; curl and wget know how, and heed `no_proxy`.
-fn is_proxied(url: &Url) -> bool {
-    let wanted =
-        ["http_proxy", "HTTP_PROXY"].iter().any(|name| env::var_os(name).is_some_and(|proxy| !proxy.is_empty()));
-    let here = url.host == "localhost" || url.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    wanted && !here
-}
-
-/// What one connection brought.
-enum Outcome {
-    Whole,
-    /// The part was not of this file and is empty now: once more from the beginning.
-    Again,
-    /// It leads to https.
-    Secure(Url),
-    /// Why it ended early.
-    Broken(String),
-}
-
-fn connection(errand: &Errand<'_>, part: &mut Part, name: &str) -> anyhow::Result<Outcome> {
-    let have = part.len()?;
-    let older = part.stamp().filter(|stamp| have > 0 && stamp.url == errand.url.to_string());
-    if older.is_none() && have > 0 {
-        part.clear()?;
-        return Ok(Outcome::Again);
-    }
-    let rest = older.as_ref().map(|stamp| Rest { from: have, condition: stamp.condition() });
-    let answer = match ask(errand, rest.as_ref())? {
-        Asked::Answer(answer) => *answer,
-        Asked::Secure(url) => return Ok(Outcome::Secure(url)),
-        Asked::Failed(why) => return Ok(Outcome::Broken(why)),
-    };
-    let (begin, whole_length) = answer.headers.content_range();
-    let total = if answer.status == 200 { answer.headers.content_length() } else { whole_length };
-    let stamp = answer.headers.stamp(&errand.url.to_string(), total);
-    match (answer.status, &older) {
-        (200, older) => {
-            if older.is_some() {
-                errand.view.say(&format!("{name}: has changed, or cannot be resumed; from the beginning"));
-            }
-            part.clear()?;
-        }
-        (206, Some(older)) if begin == Some(have) && older.is_same(&stamp) => {}
-        (416, Some(older)) if total == Some(have) && older.is_same(&stamp) => return Ok(Outcome::Whole),
-        (206 | 416, Some(_)) => {
-            errand.view.say(&format!("{name}: has changed; from the beginning"));
-            part.clear()?;
-            return Ok(Outcome::Again);
-        }
-        (429 | 500..=599, _) => return Ok(Outcome::Broken(format!("the server says {}", answer.words))),
-        _ => {
-            if have == 0 {
-                part.discard()?;
-            }
-            bail!("{}: the server says {}", errand.url, answer.words);
-        }
-    }
-    preflight(errand, part, total)?;
-    part.mark(&stamp)?;
-    receive(errand, part, name, answer, total)
-}
-
-/// An answer that is no redirection.
-enum Asked {
-    Answer(Box<Answer>),
-    Secure(Url),
-    Failed(String),
-}
-
-fn ask(errand: &Errand<'_>, rest: Option<&Rest<'_>>) -> anyhow::Result<Asked> {
-    let mut url = errand.url.clone();
-    for _ in 0..REDIRECTIONS {
-        if url.scheme == Scheme::Https {
-            return Ok(Asked::Secure(url));
-        }
-        let answer = match http::get(&url, rest, errand.interrupt) {
-            Ok(answer) => answer,
-            Err(e) => return Ok(Asked::Failed(e.to_string())),
-        };
-        match (answer.status, answer.headers.get("location")) {
-            (301 | 302 | 303 | 307 | 308, Some(location)) => url = url.join(location)?,
-            _ => return Ok(Asked::Answer(Box::new(answer))),
-        }
-    }
-    bail!("{}: more than {REDIRECTIONS} redirections", errand.url)
-}
-
-fn receive(
-    errand: &Errand<'_>,
-    part: &mut Part,
-    name: &str,
-    mut answer: Answer,
-    total: Option<u64>,
-) -> anyhow::Result<Outcome> {
-    let mut have = part.len()?;
-    let tally = Tally::new(errand.view, name, total).from(have);
-    let mut buffer = vec![0; 256 << 10];
-    loop {
         if errand.interrupt.asked() {
-            return Ok(Outcome::Broken("asked to stop".to_owned()));
+            return Ok(End::Stopped);
         }
-        let got = match answer.body.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(got) => got,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Ok(Outcome::Broken(e.to_string())),
-        };
-        part.write(&buffer[..got]).with_context(|| format!("{}: cannot write the file", part.path().display()))?;
-        have += got as u64;
-        tally.at(have);
     }
-    Ok(match total.filter(|total| *total != have) {
-        Some(total) => Outcome::Broken(format!("ended after {have} of {total} bytes")),
-        None => Outcome::Whole,
+}
+
+/// One connection.
+fn attempt(errand: &Errand<'_>, tool: &Tool, url: &Url, part: &Part, name: &str) -> anyhow::Result<Outcome> {
+    let have = part.len()?;
+    let older = part.stamp().filter(|_| have > 0);
+    let rest = older.as_ref().and_then(|stamp| Some((have, stamp.condition()?)));
+    let limit = limit(errand, older.as_ref(), have)?;
+    let request = Request { url, rest, limit: limit.bytes - have };
+    older.iter().try_for_each(|stamp| part.expect_rest(stamp))?;
+    let before = older.as_ref().map(|stamp| (stamp, have));
+    let judge = |heard: &Heard| heard.answer.as_ref().map(|answer| answer.judge(errand.url, url, before));
+
+    // One byte more, to tell a file that is too long from one that is just right.
+    let mut running = Running::start(tool.command(&request), tool.program.name(), part.file(), limit.bytes + 1)?;
+    let mut tally = Tally::new(errand.view, name, older.as_ref().and_then(|stamp| stamp.total)).from(have);
+    let mut stall = Stall::new(Instant::now(), have);
+    let mut accepted = false;
+    let mut said_before = String::new();
+    let (mut stopped, mut stalled) = (false, false);
+    let ended = loop {
+        let ended = running.ended()?;
+        let length = part.len()?;
+        if ended.is_some() || length > limit.bytes {
+            break ended;
+        }
+        if !accepted {
+            let said = running.said();
+            let heard = heard(tool.program, &said);
+            // Wget does not say where headers end: they have when the file begins, and nothing more comes.
+            let whole = heard.whole || tool.program == Program::Wget && length > have && said == said_before;
+            match judge(&heard).filter(|_| whole) {
+                Some(Verdict::File(stamp)) => {
+                    check_size(errand, &stamp)?;
+                    check_room(errand, stamp.total, length)?;
+                    part.mark(&stamp)?;
+                    tally = Tally::new(errand.view, name, stamp.total).from(length);
+                    accepted = true;
+                }
+                Some(_) => break None,
+                None => said_before = said,
+            }
+        }
+        stopped = errand.interrupt.asked();
+        stalled = stall.is_stalled(Instant::now(), length);
+        if stopped || stalled {
+            break None;
+        }
+        tally.at(length);
+        thread::sleep(LOOK_EVERY);
+    };
+    running.kill();
+    drop(tally);
+    let heard = heard(tool.program, &running.said());
+    if ended.and_then(|status| status.code()).is_some_and(|code| tool.is_too_long(code)) {
+        bail!("{}: {}", errand.url, limit.why);
+    }
+    // Now that everything has been printed, what was decided under way is decided again.
+    let Some(verdict) = judge(&heard) else {
+        part.cut(have)?;
+        return no_answer(tool, ended.is_some_and(|status| status.success()), stopped, heard.words);
+    };
+    let Verdict::File(stamp) = verdict else {
+        part.cut(have)?;
+        older.iter().try_for_each(|stamp| part.mark(stamp))?;
+        return match verdict {
+            _ if stopped => Ok(Outcome::Stopped),
+            Verdict::Complete => Ok(Outcome::Whole),
+            Verdict::Moved(to) => Ok(Outcome::Moved(to)),
+            Verdict::Restart(why) => Ok(Outcome::Restart(why)),
+            Verdict::Retry(why) => Ok(Outcome::Broken { why, answered: true }),
+            Verdict::Refused(why) => bail!("{}: {why}", errand.url),
+            Verdict::File(_) => bail!("{}: no verdict", errand.url),
+        };
+    };
+    check_size(errand, &stamp)?;
+    part.mark(&stamp)?;
+    let length = part.len()?;
+    let most = stamp.total.unwrap_or(limit.bytes).min(limit.bytes);
+    if length > most {
+        part.clear()?;
+        bail!("{}: {}", errand.url, if most < limit.bytes { too_long(most) } else { limit.why });
+    }
+    let well = ended.is_some_and(|status| status.success());
+    if well && stamp.total.is_none_or(|total| total == length) {
+        if stamp.total.is_none() && errand.size.is_none() && errand.sha256.is_none() {
+            errand
+                .view
+                .say(&format!("{name}: the server does not say how long it is; --size or --sha256 would check it"));
+        }
+        return Ok(Outcome::Whole);
+    }
+    if stamp.condition().is_none() {
+        // Nothing could tell a rest from that of another version.
+        part.clear()?;
+    }
+    let why = match stamp.total {
+        _ if stopped => return Ok(Outcome::Stopped),
+        _ if stalled => format!("less than {LEAST_RATE} bytes per second for {SILENCE_S} s"),
+        Some(total) => format!("the connection ended after {length} of {total} bytes"),
+        None if heard.words.is_empty() => "the connection ended early".to_owned(),
+        None => heard.words,
+    };
+    Ok(Outcome::Broken { why, answered: true })
+}
+
+/// The tool ended, or was ended, without an answer of the server.
+fn no_answer(tool: &Tool, well: bool, stopped: bool, words: String) -> anyhow::Result<Outcome> {
+    let why = match words {
+        _ if stopped => return Ok(Outcome::Stopped),
+        _ if well => "the answer is not HTTP".to_owned(),
+        words if words.contains("HTTP/0.9") => "the answer is not HTTP".to_owned(),
+        words if words.is_empty() => format!("no answer ({} says nothing)", tool.program.name()),
+        words => words,
+    };
+    Ok(Outcome::Broken { why, answered: false })
+}
+
+/// How long the file may become.
+struct Limit {
+    bytes: u64,
+    /// What is wrong with one that is longer.
+    why: String,
+}
+
+fn limit(errand: &Errand<'_>, older: Option<&Stamp>, have: u64) -> anyhow::Result<Limit> {
+    let promised = errand.size.or(older.and_then(|stamp| stamp.total));
+    check_room(errand, promised, have)?;
+    let free = free_bytes(errand.folder).unwrap_or(u64::MAX / 2);
+    Ok(match promised {
+        Some(bytes) => Limit { bytes: bytes.max(have), why: too_long(bytes) },
+        None => Limit { bytes: have + free.saturating_sub(SPARE), why: no_room(errand, "more", free) },
     })
 }
 
-/// Before the first byte: is it the size that was asked for, and is there room?
-pub(super) fn preflight(errand: &Errand<'_>, part: &Part, total: Option<u64>) -> anyhow::Result<()> {
-    let Some(total) = total else { return Ok(()) };
-    if let Some(size) = errand.size.filter(|size| *size != total) {
-        part.discard()?;
-        bail!("{}: has {total} bytes on the server instead of {size}; nothing was fetched", errand.url);
-    }
-    let missing = total.saturating_sub(part.len()?);
-    let Some(free) = free_bytes(errand.folder) else { return Ok(()) };
-    if missing.saturating_add(SPARE) > free {
-        if part.len()? == 0 {
-            part.discard()?;
+fn too_long(promised: u64) -> String {
+    format!("the server sends more than the {promised} bytes that were promised; nothing was kept")
+}
+
+fn no_room(errand: &Errand<'_>, needed: &str, free: u64) -> String {
+    let (folder, free) = (errand.folder.display(), megabytes(free));
+    format!("not enough space in {folder}: need {needed}, {free} free; free some, or use --out on another disk")
+}
+
+/// Is it the size that was asked for?
+fn check_size(errand: &Errand<'_>, stamp: &Stamp) -> anyhow::Result<()> {
+    match (errand.size, stamp.total) {
+        (Some(size), Some(total)) if size != total => {
+            bail!("{}: has {total} bytes on the server instead of {size}; nothing was fetched", errand.url)
         }
-        let (folder, missing, free) = (errand.folder.display(), megabytes(missing), megabytes(free));
-        bail!(
-            "{}: {missing} are to come and {folder} has room for {free}; make room, or use --out on another disk",
-            errand.url
-        );
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Is there room for what is missing?
+fn check_room(errand: &Errand<'_>, total: Option<u64>, have: u64) -> anyhow::Result<()> {
+    let missing = total.unwrap_or(0).saturating_sub(have);
+    match free_bytes(errand.folder) {
+        Some(free) if missing.saturating_add(SPARE) > free => {
+            bail!("{}: {}", errand.url, no_room(errand, &megabytes(missing), free))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn free_bytes(folder: &Path) -> Option<u64> {
@@ -207,23 +270,11 @@ fn free_bytes(folder: &Path) -> Option<u64> {
 }
 
 /// Longer after every break, and over at once when the user wants to stop.
-pub(super) fn pause(errand: &Errand<'_>, breaks: u32) {
+fn pause(errand: &Errand<'_>, breaks: u32) {
     for _ in 0..1_u32 << breaks.min(6) {
         if errand.interrupt.asked() {
             return;
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(LOOK_EVERY);
     }
-}
-
-/// Whether what is there of a file is a part of what the server has now; if not, it is cleared.
-pub(super) fn reconcile(errand: &Errand<'_>, part: &Part, now: &Stamp, name: &str) -> anyhow::Result<()> {
-    if part.len()? == 0 {
-        return Ok(());
-    }
-    if !part.stamp().is_some_and(|older| older.url == now.url && older.is_same(now)) {
-        errand.view.say(&format!("{name}: has changed, or cannot be resumed; from the beginning"));
-        part.clear()?;
-    }
-    Ok(())
 }

@@ -46,10 +46,10 @@ impl FromStr for Url {
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
-            _ => bail!("{text}: not a URL; it begins with http:// or https://"),
+            _ => bail!("{}: not a URL that can be fetched; it must begin with http:// or https://", shown(text)),
         };
         if text.bytes().any(|b| b <= b' ' || b == 0x7F) {
-            bail!("{text:?}: a URL has no blanks; write them as %20");
+            bail!("{}: a URL has no blanks; write them as %20", shown(text));
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -64,23 +64,43 @@ impl FromStr for Url {
         let port = match port.filter(|port| !port.is_empty()).map(str::parse) {
             None => scheme.port(),
             Some(Ok(port)) => port,
-            Some(Err(_)) => bail!("{text}: its port is not a number"),
+            Some(Err(_)) => bail!("{}: its port is not a number", shown(text)),
         };
         if host.is_empty() {
-            bail!("{text}: names no host");
+            bail!("{}: names no host", shown(text));
         }
         let slash = if target.starts_with('/') { "" } else { "/" };
         Ok(Url { scheme, host: host.to_owned(), port, target: format!("{slash}{target}") })
     }
 }
 
+/// As it is shown: without the query, which may hold a key.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme.name(), self.authority(), self.target)
+        f.write_str(&shown(&self.address()))
     }
 }
 
+/// A text that should be a URL, without what may be a secret and without control characters.
+fn shown(text: &str) -> String {
+    let text: String = text.chars().take(500).map(|c| if c.is_control() { '?' } else { c }).collect();
+    let (path, query) = match text.split_once('?') {
+        Some((path, _)) => (path, "?…"),
+        None => (text.as_str(), ""),
+    };
+    let (scheme, rest) = path.split_once("://").map_or(("", path), |(scheme, rest)| (scheme, rest));
+    let end = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..end].rsplit_once('@').map_or(rest[..end].to_owned(), |(_, host)| format!("…@{host}"));
+    let colon = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{colon}{host}{}{query}", &rest[end..])
+}
+
 impl Url {
+    /// The whole of it, for whoever fetches it.
+    pub(super) fn address(&self) -> String {
+        format!("{}://{}{}", self.scheme.name(), self.authority(), self.target)
+    }
+
     /// Host and, where it is not the usual one, port.
     pub(super) fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
@@ -150,12 +170,14 @@ mod tests {
         let whole = url("HTTP://host:8080/a/b%20c.zip?x=1#top");
         assert_eq!((whole.host.as_str(), whole.port, whole.target.as_str()), ("host", 8080, "/a/b%20c.zip?x=1"));
         assert_eq!(whole.file_name().unwrap(), "b c.zip");
-        assert_eq!(whole.to_string(), "http://host:8080/a/b%20c.zip?x=1");
-        assert_eq!(url("https://host?x").to_string(), "https://host/?x");
+        assert_eq!(whole.address(), "http://host:8080/a/b%20c.zip?x=1");
+        assert_eq!(url("https://host?x").address(), "https://host/?x");
         let six = url("http://[::1]:81/x");
         assert_eq!((six.host.as_str(), six.port, six.authority().as_str()), ("::1", 81, "[::1]:81"));
         for bad in [
             "ftp://x/y",
+            "file:///etc/passwd",
+            "scp://x/y",
             "/etc/passwd",
             "http:///x",
             "http://h:x/",
@@ -183,6 +205,23 @@ mod tests {
     }
 
     #[test]
+    fn secrets_in_a_url_were_printed() {
+        assert_eq!(url("https://h/x.zip?sig=secret").to_string(), "https://h/x.zip?…");
+        for bad in [
+            "ftp://me:secret@h/x",
+            "http://me:secret@h:x/y",
+            "http://me:secret@h/x y",
+            "http://h/x y?key=secret",
+            "file://me:secret@h/etc/passwd",
+            "http://me:secret@h/x",
+        ] {
+            let error = bad.parse::<Url>().unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!("x\u{1b}[2J".parse::<Url>().unwrap_err().to_string().starts_with("x?[2J: "));
+    }
+
+    #[test]
     fn redirections_lead_somewhere() {
         let from = url("http://h:81/a/b.zip?x=1");
         let cases = [
@@ -193,7 +232,7 @@ mod tests {
             ("?z=2", "http://h:81/a/b.zip?z=2"),
         ];
         for (location, expected) in cases {
-            assert_eq!(from.join(location).unwrap().to_string(), expected);
+            assert_eq!(from.join(location).unwrap().address(), expected);
         }
     }
 }

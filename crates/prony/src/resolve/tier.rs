@@ -1,4 +1,4 @@
-//! Ready-made matrices, cut to what the machine's memory holds.
+//! Ready-made matrices, without the batches that no single cell of would fit into the machine's memory.
 
 use prony_types::{BackendName, ModelInfo, ModelSpec, Precision};
 
@@ -49,38 +49,36 @@ const WORKER_BYTES: u64 = 200 << 20;
 const WEIGHT_COPIES: u64 = 3;
 /// Activations of a detector, in multiples of its input; a coarse figure, from models of this kind.
 const ACTIVATIONS: u64 = 24;
-/// Share of the free memory that workers may take, all of which stay loaded during a run.
-const SHARE: f64 = 0.6;
+/// A cell, and once more as much for the reference and the second session that its outputs are checked with.
+const SESSIONS: u64 = 2;
 
-/// Drops the largest batches until all cells fit into memory together; says what was dropped.
+/// Drops the largest batches until a cell fits into memory by itself; says what was dropped. Cells that do not fit together
+/// are loaded one after the other.
 pub(super) fn fitting(
     mut batches: Vec<u32>,
     models: &[&(ModelSpec, ModelInfo)],
     imgsz: Option<[u32; 2]>,
-    cells_a_batch: u64,
     available_bytes: Option<u64>,
 ) -> (Vec<u32>, Option<String>) {
     let Some(available) = available_bytes else { return (batches, None) };
-    let need = |batches: &[u32]| -> u64 {
-        let a_model = |(_, info): &(ModelSpec, ModelInfo)| -> u64 {
+    let need = |batch: u32| -> u64 {
+        let of_model = |(_, info): &(ModelSpec, ModelInfo)| -> u64 {
             let [height, width] = imgsz.or(info.metadata.imgsz).unwrap_or([640, 640]);
             let input = u64::from(height) * u64::from(width) * 3 * 4;
-            let fixed = WORKER_BYTES + info.parameters * 4 * WEIGHT_COPIES;
-            batches.iter().map(|&batch| cells_a_batch * (fixed + input * u64::from(batch) * ACTIVATIONS)).sum()
+            WORKER_BYTES + info.parameters * 4 * WEIGHT_COPIES + input * u64::from(batch) * ACTIVATIONS
         };
-        models.iter().map(|model| a_model(model)).sum()
+        SESSIONS * models.iter().map(|model| of_model(model)).max().unwrap_or(0)
     };
-    let room = (available as f64 * SHARE) as u64;
-    let asked = need(&batches);
+    let asked = batches.last().map_or(0, |&batch| need(batch));
     let mut dropped = Vec::new();
-    while batches.len() > 1 && need(&batches) > room {
+    while batches.len() > 1 && batches.last().is_some_and(|&batch| need(batch) > available) {
         dropped.extend(batches.pop());
     }
     let mib = |bytes: u64| bytes >> 20;
     let note = (!dropped.is_empty()).then(|| {
         let dropped: Vec<String> = dropped.iter().rev().map(ToString::to_string).collect();
         format!(
-            "batches of {} left out: all cells together would need about {} MiB, {} MiB are free; ask with --batch",
+            "batches of {} left out: one cell would need about {} MiB, {} MiB are free; ask with --batch",
             dropped.join(" and "),
             mib(asked),
             mib(available)
@@ -100,10 +98,11 @@ mod tests {
         let source = prony_types::ModelSource::Builtin(SceneKind::Rgb);
         let spec = ModelSpec::new("m", source, file.sha256.clone());
         let model = (spec, file.info);
-        let fit = |available| fitting(vec![1, 4, 8], &[&model], None, 6, available);
+        let fit = |available| fitting(vec![1, 4, 8], &[&model], None, available);
         assert_eq!(fit(Some(64 << 30)), (vec![1, 4, 8], None));
         assert_eq!(fit(None).0, [1, 4, 8]);
-        let (batches, note) = fit(Some(4 << 30));
+        assert_eq!(fit(Some(4 << 30)).0, [1, 4, 8], "cells are loaded in turn, so one of them must fit, not all");
+        let (batches, note) = fit(Some(450 << 20));
         assert_eq!(batches, [1]);
         assert!(note.unwrap().starts_with("batches of 4 and 8 left out"));
     }

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use prony_model::Cost;
-use prony_types::{CellSpec, CellStatus, Command, FailureKind, Phase};
+use prony_types::{CellSpec, CellStatus, Command, FailureKind, OutOfMemory, Phase};
 
 use super::fold::CellFold;
+use super::footprint::Footprint;
 use super::worker::Worker;
 
 /// What a worker was last told to do; also the words for it.
@@ -55,6 +56,12 @@ pub(super) struct RunCell {
     pub(super) kept: bool,
     /// Whose fault its failure is, if its worker said so.
     pub(super) failure: Option<FailureKind>,
+    /// Whether it ran out of memory, and is measured with nothing else loaded.
+    pub(super) alone: bool,
+    /// What it is estimated to take; until then it is not known.
+    pub(super) footprint: Option<Footprint>,
+    /// The most memory that its worker was seen to hold by itself.
+    pub(super) peak_bytes: u64,
     /// What its graph costs, or why that is not known; until it is loaded.
     pub(super) cost: Option<Result<Cost, String>>,
     /// Samples that are in `samples.csv` already.
@@ -81,11 +88,28 @@ impl RunCell {
             rounds: 0,
             kept: fold.record.status == CellStatus::Completed,
             failure: None,
+            alone: false,
+            footprint: None,
+            peak_bytes: 0,
             cost: None,
             logged: fold.samples.len(),
             beats: 0,
             fold,
         }
+    }
+
+    /// Back to where nothing was started, but for what was made for it.
+    pub(super) fn begin_again(&mut self, death: OutOfMemory) {
+        let mut fold = CellFold::new(&self.spec, self.fold.record.attempt + 1);
+        fold.timed = self.fold.timed;
+        let earlier = &self.fold.record;
+        fold.record.artifact.clone_from(&earlier.artifact);
+        fold.record.build_ms = earlier.build_ms;
+        fold.record.roofline.clone_from(&earlier.roofline);
+        fold.record.roofline_absent.clone_from(&earlier.roofline_absent);
+        fold.record.out_of_memory = Some(death);
+        let (footprint, cost) = (self.footprint, self.cost.take());
+        *self = RunCell { alone: true, footprint, cost, ..RunCell::new(&self.spec, fold) };
     }
 
     pub(super) fn is_pending(&self) -> bool {

@@ -1,6 +1,7 @@
 //! A worker with one thing to do: started, listened to until it has said its last word, and ended.
 
 use std::fs::File;
+use std::process::ExitStatus;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,8 @@ pub(crate) enum Errand<T> {
     Done(T),
     /// There is no worker, for this reason.
     NotStarted(String),
-    /// The worker died of this.
-    Died(String),
+    /// The worker died of this, with its exit status where that could be read.
+    Died(String, Option<ExitStatus>),
     /// The user wants no more.
     Interrupted,
     /// The worker gave no sign of life for too long.
@@ -53,7 +54,10 @@ pub(crate) fn errand<T>(
                 }
             }
             Ok(Message::Closed { .. }) => {
-                return Errand::Died(worker.wait().map_or_else(|e| e.to_string(), |status| cause_of_death(status).0));
+                return match worker.wait() {
+                    Ok(status) => Errand::Died(cause_of_death(status).0, Some(status)),
+                    Err(error) => Errand::Died(error.to_string(), None),
+                };
             }
             _ => {}
         }

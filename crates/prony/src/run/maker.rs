@@ -86,7 +86,7 @@ impl Maker<'_> {
         match errand(job, log, self.interrupt, PATIENCE, last_word) {
             Errand::Done(outcome) => outcome,
             Errand::NotStarted(reason) => failed(FailureKind::Internal, reason),
-            Errand::Died(cause) => {
+            Errand::Died(cause, _) => {
                 failed(FailureKind::Runtime, format!("its process {cause}; see {}", self.log.display()))
             }
             Errand::Interrupted => Err(NotMade::Interrupted),

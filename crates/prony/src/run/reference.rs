@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::errand::{Errand, errand};
 use super::interrupt::Interrupt;
+use super::oom::OomWatch;
 use super::reference_cache::{ReferenceCache, file_name};
 
 /// Where references are, and how to make them.
@@ -28,6 +29,7 @@ pub(super) struct References<'a> {
     pub(super) post: PostSpec,
     pub(super) timeout: Duration,
     pub(super) interrupt: &'a Interrupt,
+    pub(super) oom: &'a OomWatch,
 }
 
 impl References<'_> {
@@ -138,7 +140,10 @@ impl References<'_> {
         match errand(job, log, self.interrupt, self.timeout, last_word) {
             Errand::Done(outcome) => outcome,
             Errand::NotStarted(reason) => Err(reason),
-            Errand::Died(cause) => Err(format!("its worker {cause}")),
+            Errand::Died(_, Some(status)) if self.oom.claims(status) => {
+                Err(format!("its worker was {}", self.oom.describe("computing the reference", None, 0)))
+            }
+            Errand::Died(cause, _) => Err(format!("its worker {cause}")),
             Errand::Interrupted => Err("interrupted".into()),
             Errand::Silent => Err("no sign of life; killed (--timeout)".into()),
         }

@@ -12,6 +12,14 @@ pub(crate) struct Request {
     /// Where `Range` begins.
     pub(crate) from: Option<usize>,
     pub(crate) if_range: Option<String>,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Request {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
 }
 
 /// What to send back.
@@ -83,6 +91,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
     for line in lines {
         let line = line.ok()?;
         let Some((name, value)) = line.split_once(": ") else { break };
+        request.headers.push((name.to_ascii_lowercase(), value.to_owned()));
         match name.to_ascii_lowercase().as_str() {
             "range" => request.from = value.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok(),
             "if-range" => request.if_range = Some(value.to_owned()),

@@ -45,7 +45,14 @@ pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
         files.push(as_json(url, &fetched));
         match fetched {
             Ok(Fetched::Stopped { part, bytes }) => {
-                say!("interrupted; {} of {} are kept, the same command goes on", megabytes(bytes), part.display());
+                match bytes {
+                    0 => say!("interrupted; nothing was kept"),
+                    _ => say!(
+                        "interrupted; {} of {} are kept, the same command goes on",
+                        megabytes(bytes),
+                        part.display()
+                    ),
+                }
                 finish(&files)?;
                 return Ok(ExitCode::Interrupted);
             }

@@ -35,15 +35,16 @@ impl Runners {
         let mut peaks = Vec::new();
         let on_cpu = abilities.iter().any(|(name, ability)| ability.is_ok() && !name.on_gpu());
         let lock = (on_cpu && precision == Precision::Fp32).then(MachineLock::if_free);
-        if let Some(Some(_)) = &lock {
+        if let Some(Ok(_)) = &lock {
             roofline::measure_cpu(&mut peaks, &place(BackendName::Rten, 0, &provider));
         }
         let runner = |(name, ability): (BackendName, Result<Option<String>, String>)| {
             let floor = ability.is_ok().then(|| {
-                let busy = matches!(lock, Some(None)) && !name.on_gpu();
-                let peak = match busy {
-                    true => Err("another prony is measuring on this machine; ask again when it is done".to_owned()),
-                    false => roofline::peak_for(&peaks, &found.gpus, &place(name, device, &provider), precision),
+                let peak = match &lock {
+                    Some(Err(holder)) if !name.on_gpu() => Err(format!(
+                        "not measured, because the measuring lock of this machine is held by {holder}; run it again later"
+                    )),
+                    _ => roofline::peak_for(&peaks, &found.gpus, &place(name, device, &provider), precision),
                 };
                 peak.and_then(|peak| roofline::floor(&graph.anatomy.cost, &peak))
             });
