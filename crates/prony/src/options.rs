@@ -232,7 +232,7 @@ pub(crate) struct BenchOptions {
     #[arg(long, help_heading = "Run")]
     pub(crate) strict: bool,
 
-    /// Leave host name and paths out of everything that is written
+    /// Leave host name, user name and paths out of everything that is written
     #[arg(long, help_heading = "Run")]
     pub(crate) redact: bool,
 }

@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use prony_store::RunFolder;
 use prony_types::{CellStatus, ExitCode, Making, RunRecord};
 use tracing_subscriber::filter::LevelFilter;

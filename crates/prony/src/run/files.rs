@@ -222,6 +222,7 @@ impl Files {
         let record = &self.shown(record);
         self.write_sidecars(record)?;
         write_reports(&self.folder, record)?;
+        self.redactor.iter().try_for_each(|redactor| redactor.artifacts(self.folder.folder()))?;
         let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
         match broken.into_iter().flatten().next() {
             Some(error) => Err(anyhow::anyhow!("{error}")).context("a log of this run is not complete"),
