@@ -248,7 +248,7 @@ pub struct BenchOptions {
     #[arg(long, help_heading = "Run")]
     pub strict: bool,
 
-    /// Leave host name and paths out of everything that is written
+    /// Leave host name, user name and paths out of everything that is written
     #[arg(long, help_heading = "Run")]
     pub redact: bool,
 }

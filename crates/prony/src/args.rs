@@ -276,7 +276,7 @@ pub(crate) struct ReportArgs {
     /// Where to; `-` is stdout. Default: the run folder, stdout for text and json
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Leave host name and paths out
+    /// Leave host name, user name and paths out
     #[arg(long)]
     pub(crate) redact: bool,
     #[command(flatten)]

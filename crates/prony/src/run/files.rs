@@ -202,6 +202,8 @@ impl Files {
         written.note(write_markdown(&self.folder, record));
         written.page = written.note(write_page(&self.folder, record));
         written.note(write_tables(&self.folder, record));
+        let redacted = self.redactor.iter().try_for_each(|redactor| redactor.artifacts(self.folder.folder()));
+        written.note(redacted);
         let broken = [self.samples.error(), self.events.error(), self.metrics.error()];
         if let Some(error) = broken.into_iter().flatten().next() {
             written.note(Err::<(), _>(anyhow::anyhow!("{error}")).context("a log of this run is not complete"));

@@ -74,6 +74,18 @@ impl Redactor {
         prony_store::redact(record, &self.secrets);
     }
 
+    /// Rewrites the sidecars of artifacts that are kept in a run folder. Where calibration data lie is no part of their key.
+    pub(crate) fn artifacts(&self, run: &Folder) -> anyhow::Result<()> {
+        for name in run.names()?.iter().filter(|name| name.to_string_lossy().starts_with("artifacts")) {
+            let folder = run.sub(name)?;
+            for name in folder.names()?.iter().filter(|name| name.to_string_lossy().ends_with(".json")) {
+                let sidecar: Value = serde_json::from_slice(&folder.read(name, Kind::Sidecar)?)?;
+                folder.replace(name, &serde_json::to_vec_pretty(&self.json(&sidecar))?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Rewrites the logs of a folder.
     pub(crate) fn logs(&self, folder: &Folder) -> anyhow::Result<()> {
         for name in folder.names()? {
