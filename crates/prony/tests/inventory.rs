@@ -53,6 +53,8 @@ fn every_file_with_unsafe_is_in_the_table_and_no_other() {
         rust_files(&root().join(folder), &mut files);
     }
     assert!(files.len() > 300, "{}", files.len());
+    // This one has it in its examples alone.
+    files.retain(|file| file != "crates/prony/tests/inventory.rs");
     let found: Vec<&String> =
         files.iter().filter(|file| has_unsafe(&fs::read_to_string(root().join(file)).unwrap())).collect();
     let listed = table_of(&fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap(), "## Where `unsafe` is");

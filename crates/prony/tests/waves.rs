@@ -13,6 +13,8 @@ use rustix::process::Signal;
 use support::{Place, QUICK, Running, cell, expect_code, signal, skip, stderr, stdout, until, write_model};
 
 const MIB: u64 = 1 << 20;
+/// For tests that look at no figures.
+const SHORTEST: [&str; 4] = ["--duration", "0.1", "--warmup", "0.1"];
 const SIX: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// Six models whose input makes a cell take about 400 MiB: 32 of them are kept resident.
@@ -32,7 +34,7 @@ fn six_models(place: &Place) -> Vec<String> {
 
 fn six(place: &Place, models: &[String], more: &[&str]) -> Command {
     let models: Vec<&str> = models.iter().map(String::as_str).collect();
-    place.bench(&[&models[..], &["--head", "none"], &QUICK[..], more].concat())
+    place.bench(&[&models[..], &["--head", "none"], &SHORTEST[..], more].concat())
 }
 
 /// A made-up machine with 24 GiB, in a control group that leaves so much of so much.
@@ -218,7 +220,7 @@ fn cells_of_different_waves_were_compared_as_if_paired() {
 fn the_cells_of_a_model_stay_together() {
     let place = Place::new();
     let models = ["builtin-thermal", "builtin-rgb", "builtin-rgb", "builtin-thermal"];
-    let args = [&models[..], &["--samples", "5", "--warmup", "0.1", "--resident", "3"]].concat();
+    let args = [&models[..], &SHORTEST[..], &["--resident", "3"]].concat();
     expect_code(&place.bench(&args).output().unwrap(), 0);
     let record = place.record();
     assert_eq!(sizes(&record), [2, 2], "{:?}", record.waves);
