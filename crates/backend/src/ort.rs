@@ -13,10 +13,12 @@ mod profile;
 mod raw;
 
 use std::fs;
+use std::path::Path;
 
 use ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::session::{RunOptions, Session as OrtSession};
+use prony_files::Kind;
 use prony_types::{
     BackendName, BackendRecord, Dim, ModelInfo, Precision, ProviderRecord, ProviderSpec, RuntimeSpec, TensorSpec,
 };
@@ -380,7 +382,7 @@ impl Ort {
                 session.run(0)?;
             }
             let file = opened.model().end_profile().map_err(|reason| self.failed(reason))?;
-            fs::read_to_string(file).map_err(|e| self.failed(e.to_string()))
+            prony_files::read_text(Path::new(&file), Kind::Log).map_err(|e| self.failed(e.to_string()))
         };
         let text = profiled();
         let _ = fs::remove_dir_all(&folder);

@@ -31,6 +31,8 @@ pub enum Kind {
     Library,
     /// A wheel or another archive.
     Archive,
+    /// Timings or ranges that an earlier build found.
+    Cache,
     /// What a child process printed.
     Log,
 }
@@ -46,7 +48,7 @@ impl Kind {
             Kind::Plan => MIB,
             Kind::Sidecar | Kind::Labels => 16 * MIB,
             Kind::List => 64 * MIB,
-            Kind::Record | Kind::Image | Kind::Log => 256 * MIB,
+            Kind::Record | Kind::Image | Kind::Log | Kind::Cache => 256 * MIB,
             Kind::Lines | Kind::Annotations => 4 * GIB,
             Kind::Model | Kind::Library | Kind::Archive => 16 * GIB,
             Kind::Array | Kind::Weights => 256 * GIB,
@@ -70,6 +72,7 @@ impl fmt::Display for Kind {
             Kind::Weights => "weights",
             Kind::Library => "a library",
             Kind::Archive => "an archive",
+            Kind::Cache => "a cache",
             Kind::Log => "a log",
         })
     }

@@ -2,12 +2,12 @@
 //! and dies in the one thread that this runs in.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prony_backend::ModelFile;
 use prony_backend::gpu::{Budget, DeviceMemory, Gpu};
+use prony_files::Kind;
 use prony_nvinfer::{
     Builder, BuilderConfig, Calibration, Calibrator, Driver, Error, ErrorRecorder, Family, Flag, GpuAllocator, Library,
     Logger, Network, OptimizationProfile, ParserLibrary, Pool, ProgressMonitor, Selector, Severity, TimingCache,
@@ -438,7 +438,7 @@ impl Upload for OnGpu {
 
 /// Timings of earlier builds, and the file that they are from; without them everything is only slower.
 fn use_timings(config: &mut BuilderConfig, path: &Path, notes: &mut Vec<String>) -> Option<(TimingCache, Vec<u8>)> {
-    let earlier = fs::read(path).unwrap_or_default();
+    let earlier = prony_files::read(path, Kind::Cache).unwrap_or_default();
     let mut attempt = |bytes: &[u8]| {
         let timings = config.timing_cache(bytes)?;
         config.set_timing_cache(&timings, false).map(|()| timings)
@@ -459,7 +459,7 @@ fn use_timings(config: &mut BuilderConfig, path: &Path, notes: &mut Vec<String>)
 /// Writes timings to their file, with what another build added to it meanwhile. Of two that write at the same moment the
 /// last one wins: what is lost is timed again.
 fn keep_timings(config: &mut BuilderConfig, timings: &mut TimingCache, earlier: &[u8], path: &Path) {
-    if let Some(now) = fs::read(path).ok().filter(|now| now != earlier) {
+    if let Some(now) = prony_files::read(path, Kind::Cache).ok().filter(|now| now != earlier) {
         let added = config.timing_cache(&now).and_then(|added| timings.combine(&added, false));
         if let Err(error) = added {
             tracing::warn!("what another build timed meanwhile is lost: {error}");

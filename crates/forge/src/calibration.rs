@@ -4,11 +4,11 @@
 mod feed;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::os::raw::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prony_files::Kind;
 use prony_model::sha256_hex;
 use prony_nvinfer::Calibration;
 use prony_source::{folder, scenes};
@@ -167,7 +167,7 @@ impl Calibration for Known {
 /// Ranges of an earlier calibration and what they were found on, behind their own hash; `None` where they are not what was
 /// written.
 pub(crate) fn read_ranges(cache: &Path) -> Option<(Used, Vec<u8>)> {
-    let file = fs::read(cache).ok()?;
+    let file = prony_files::read(cache, Kind::Cache).ok()?;
     let (hash, content) = (file.get(..64)?, file.get(65..)?);
     if sha256_hex(content).as_bytes() != hash {
         return None;

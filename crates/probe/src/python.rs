@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::PythonPackage;
 
 /// Names in the normal form of Python's registry: lower case, single hyphens.
@@ -121,7 +122,7 @@ fn package(site: &Path, entry: &str) -> Option<PythonPackage> {
     let metadata = ["METADATA", "PKG-INFO", ""].iter().find_map(|file| {
         let path = site.join(entry);
         let path = if file.is_empty() { path } else { path.join(file) };
-        fs::read(path).ok()
+        prony_files::read(&path, Kind::Sidecar).ok()
     });
     let metadata = String::from_utf8_lossy(&metadata.unwrap_or_default()).into_owned();
     let field = |key: &str| header(&metadata, key).map(str::to_owned);

@@ -19,7 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("prony-source", &["prony-types", "prony-files"]),
     ("prony-nvinfer", &[]),
     ("prony-backend", &["prony-types", "prony-files", "prony-model", "prony-nvinfer"]),
-    ("prony-probe", &["prony-types"]),
+    ("prony-probe", &["prony-types", "prony-files"]),
     (
         "prony-forge",
         &[

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use prony_files::Kind;
 use prony_types::RuntimeName;
 
 use super::names::{self, natural};
@@ -155,7 +156,7 @@ impl Places {
         let mut files = vec![self.at("/etc/ld.so.conf")];
         files.extend(expand(&self.at("/etc/ld.so.conf.d/*.conf")).into_iter().rev());
         let mut folders: Vec<PathBuf> = Vec::new();
-        for text in files.iter().filter_map(|file| fs::read_to_string(file).ok()) {
+        for text in files.iter().filter_map(|file| prony_files::read_text(file, Kind::List).ok()) {
             // Lines are folders, comments and `include`s; the included files are read above.
             folders.extend(text.lines().map(str::trim).filter(|line| line.starts_with('/')).map(|line| self.at(line)));
         }

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use prony_backend::ModelFile;
+use prony_files::Kind;
 
 use super::output::{self, Generation, Printed, Version};
 use super::times::{self, Query};
@@ -151,7 +152,7 @@ impl Program {
             let words = printed.errors.first().map(|words| format!(": {words}")).unwrap_or_default();
             return Err(format!("trtexec {}{words}; see the cell's trtexec.log", ended(end.status)));
         }
-        let json = fs::read(&file).map_err(|error| {
+        let json = prony_files::read(&file, Kind::Log).map_err(|error| {
             format!("trtexec ended well but wrote no times to {} ({error}); see the cell's trtexec.log", file.display())
         })?;
         let _ = fs::remove_file(&file);
@@ -218,7 +219,7 @@ fn watched(
 
 /// What was added to a log.
 fn tail(log: &Path, from: u64) -> io::Result<String> {
-    let mut file = File::open(log)?;
+    let mut file = prony_files::open(log, Kind::Log)?;
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(MAX_OUTPUT).read_to_end(&mut bytes)?;
@@ -273,7 +274,7 @@ fn stripped(file: &Path, header: u64, folder: &Path) -> io::Result<File> {
     let name = folder.join(format!("plan-{}", std::process::id()));
     let mut plan = File::options().read(true).write(true).create_new(true).open(&name)?;
     fs::remove_file(&name)?;
-    let mut whole = File::open(file)?;
+    let mut whole = prony_files::open(file, Kind::Model)?;
     whole.seek(SeekFrom::Start(header))?;
     io::copy(&mut whole, &mut plan)?;
     Ok(plan)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_backend::affinity;
+use prony_files::Kind;
 use prony_types::{
     ArtifactSpec, BUILD_TIMEOUT_S, BackendName, ExitCode, FailureKind, HeadChoice, Job, ModelFormat, ModelInfo,
     ModelSource, ModelSpec, Precision, PrepareJob, RuntimeSpec, WORKER_PROTOCOL,
@@ -168,7 +169,7 @@ fn copy(artifact: &ArtifactSpec, out: &Path, model: &str, precision: Precision) 
     let target = out.join(format!("{model}-{precision}.engine"));
     let beside = |path: &Path| path.with_added_extension("json");
     for (from, to) in [(artifact.path.clone(), target.clone()), (beside(&artifact.path), beside(&target))] {
-        let bytes = fs::read(&from).with_context(|| from.display().to_string())?;
+        let bytes = prony_files::read(&from, Kind::Model).with_context(|| from.display().to_string())?;
         prony_store::write_atomic(&to, &bytes)?;
     }
     Ok(target)

@@ -1,9 +1,9 @@
 //! Makes artifacts for commands that run no plan: each in a process of its own, with its progress shown.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use prony_files::Folder;
 use prony_types::{ArtifactSpec, CellSpec, EventKind, FailureKind, Job, ReferenceSpec};
 
 use super::engines::{job_for, made, steps};
@@ -76,7 +76,9 @@ impl Maker<'_> {
             _ => None,
         };
         let failed = |kind, reason| Err(NotMade::Failed(kind, reason));
-        let log = match File::options().create(true).append(true).open(&self.log) {
+        let log = match Folder::open(self.log.parent().unwrap_or(Path::new("")))
+            .and_then(|folder| folder.append(self.log.file_name().unwrap_or_default()))
+        {
             Ok(log) => log,
             Err(error) => {
                 let reason = format!("cannot open {}: {error}", self.log.display());

@@ -1,0 +1,102 @@
+//! Files that others made are opened in one place, the crate `files`. This reads our own sources and finds what goes past it.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What opens, reads or writes a file by its path.
+const CALLS: [&str; 9] = [
+    "fs::read(",
+    "fs::read_to_string(",
+    "fs::write(",
+    "fs::copy(",
+    "File::open(",
+    "File::create(",
+    "File::create_new(",
+    "File::options(",
+    "OpenOptions::new(",
+];
+
+/// Who may: what the kernel shows as files, and files of our own that stay open or are locked.
+const MAY: [(&str, &str); 23] = [
+    ("backend/src/affinity.rs", "the kernel's files"),
+    ("backend/src/conformance.rs", "a model that the suite writes into a folder of its own"),
+    ("bench/src/trtexec/program.rs", "the kernel's files; trtexec's log, which two processes append to"),
+    ("forge/src/cache.rs", "the time of a file's last use; a folder to sync"),
+    ("forge/src/lock.rs", "a lock in our own home"),
+    ("forge/src/memory.rs", "the kernel's files"),
+    ("forge/src/prepare.rs", "the kernel's files"),
+    ("probe/src/cgroup.rs", "the kernel's files"),
+    ("probe/src/room.rs", "the kernel's files"),
+    ("probe/src/tree.rs", "the kernel's files"),
+    ("prony/src/command/quantize/gate.rs", "a graph in a folder of its own"),
+    ("prony/src/discover.rs", "the kernel's files"),
+    ("prony/src/run.rs", "this very binary"),
+    ("prony/src/run/files.rs", "a folder to lock"),
+    ("prony/src/run/lock/holder.rs", "the kernel's files"),
+    ("prony/src/run/worker.rs", "the kernel's files"),
+    ("prony/src/runtime/platform.rs", "the C library that this process runs with"),
+    ("prony/src/runtime/stage.rs", "a lock in our own home; a folder to sync"),
+    ("prony/src/system/journal.rs", "the kernel's files, and the journal in our own state folder"),
+    ("runtimes/src/wheel.rs", "what a wheel holds, written into a folder that was made for it"),
+    ("source/src/dataset/subset/file.rs", "an image that was decoded before"),
+    ("source/src/dataset/subset/folder.rs", "a draft with a name that nobody can foresee"),
+    ("source/src/synth.rs", "scenes in a folder that is empty or of our own"),
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() {
+            if name != "tests" && name != "benches" {
+                sources(&path, found);
+            }
+        } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") && name != "tests.rs" && name != "fixture.rs" {
+            found.push(path);
+        }
+    }
+}
+
+/// Without comments, and without the tests at its foot.
+fn code_of(text: &str) -> String {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    code.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect()
+}
+
+fn opens(code: &str) -> bool {
+    // `ModelFile::open(` ends like `File::open(`, and is another thing.
+    let stands_alone = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    CALLS.iter().any(|call| code.match_indices(call).any(|(at, _)| stands_alone(at)))
+}
+
+#[test]
+fn files_were_opened_past_the_one_place() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    sources(&crates, &mut files);
+    let relative = |path: &PathBuf| path.strip_prefix(&crates).unwrap().to_str().unwrap().to_owned();
+    // The one place itself, and crates that only tests use.
+    let ours = |name: &String| !["files/", "standin/", "fuzz/"].iter().any(|start| name.starts_with(start));
+    let names: Vec<String> = files.iter().map(relative).filter(ours).collect();
+    assert!(names.len() > 300, "{}", names.len());
+    let opening: Vec<&String> =
+        names.iter().filter(|name| opens(&code_of(&fs::read_to_string(crates.join(name)).unwrap()))).collect();
+    let unknown: Vec<&&String> =
+        opening.iter().filter(|name| !MAY.iter().any(|(known, _)| known == **name)).collect();
+    assert!(unknown.is_empty(), "open these files through prony_files: {unknown:?}");
+    let idle: Vec<_> = MAY.iter().filter(|(known, _)| !opening.iter().any(|name| name == known)).collect();
+    assert!(idle.is_empty(), "these open nothing any more; take them off the list: {idle:?}");
+}
+
+#[test]
+fn what_opens_a_file_is_found() {
+    for code in ["let x = fs::read(path)?;", "std::fs::File::open(p)", "use x; OpenOptions::new()", "(File::create(p))"]
+    {
+        assert!(opens(code), "{code}");
+    }
+    for code in ["ModelFile::open(x)", "prony_files::read(p, k)", "ArrayFile::open(p)", "my_fs::read(x)"] {
+        assert!(!opens(code), "{code}");
+    }
+    assert!(!opens(&code_of("// fs::read(x)\nfn a() {}\n#[cfg(test)]\nmod tests {\n fs::read(x) }")));
+}
