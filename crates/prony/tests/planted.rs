@@ -121,6 +121,11 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// Text as it was before it was wrapped.
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -307,7 +312,7 @@ fn a_library_of_another_user_was_opened() {
         trap.expect_opened_in_a_child(sudo);
         let mut sudo = pointing(&["doctor"]);
         sudo.env("SUDO_UID", "65533");
-        let said = stdout(&trap.expect_nothing_opened(sudo)).replace('\n', " ");
+        let said = in_one_line(&stdout(&trap.expect_nothing_opened(sudo)));
         assert!(said.contains("not opened") && said.contains("65534"), "{said}");
         std::os::unix::fs::lchown(trap.path(name), Some(0), None).unwrap();
     }
@@ -334,7 +339,7 @@ fn what_a_library_brings_along_was_not_looked_at() {
     for (file, bits) in [("own/libpart.so", 0o777), ("own/libonnxruntime_providers_shared.so", 0o666)] {
         let path = trap.library(file);
         mode(&path, bits);
-        let said = stdout(&trap.expect_nothing_opened(pointing(&["doctor"]))).replace('\n', " ");
+        let said = in_one_line(&stdout(&trap.expect_nothing_opened(pointing(&["doctor"]))));
         assert!(said.contains("is writable by everyone"), "{said}");
         fs::remove_file(path).unwrap();
         trap.library("own/libpart.so");
@@ -342,7 +347,7 @@ fn what_a_library_brings_along_was_not_looked_at() {
     // The loader would take these from wherever prony is started.
     for folders in ["-Wl,-rpath,lib", "-Wl,-rpath,$ORIGIN:", "-Wl,-rpath,./lib:/usr/lib"] {
         trap.compile(&trap.path("own/libonnxruntime.so"), &[&link[..], &[folders]].concat());
-        let said = stdout(&trap.expect_nothing_opened(pointing(&["doctor"])));
+        let said = in_one_line(&stdout(&trap.expect_nothing_opened(pointing(&["doctor"]))));
         assert!(said.contains("looks for libraries in the current folder"), "{folders}: {said}");
     }
 }
