@@ -537,6 +537,18 @@ fn without_curl_and_wget_the_next_step_is_named() {
 }
 
 #[test]
+fn a_tool_that_lacks_the_options_is_named() {
+    for site in sites() {
+        let script = site.place.path("bin").join(site.tool);
+        fs::remove_file(&script).unwrap();
+        fs::write(&script, "#!/bin/sh\necho \"$0: unrecognized option '--no-config'\" >&2\necho Usage: >&2\nexit 1\n")
+            .unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        site.refused(&["http://127.0.0.1:1/x"], &["lacks options that are needed here; install curl"]);
+    }
+}
+
+#[test]
 fn links_and_pipes_in_the_way_are_not_followed() {
     for site in sites() {
         let server = Server::start(|request, _| file(request, b"hello", "\"1\""));

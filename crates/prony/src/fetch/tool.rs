@@ -94,7 +94,7 @@ fn is_executable(path: &Path) -> bool {
 
 fn curl(request: &Request<'_>) -> Vec<OsString> {
     // -q must stand first: no .curlrc.
-    let plain = "-q --silent --show-error --fail --globoff --max-redirs 0 --proto-redir -all \
+    let plain = "-q --silent --show-error --fail --no-buffer --globoff --max-redirs 0 --proto-redir -all \
                  --suppress-connect-headers --dump-header /dev/stderr --output -";
     let mut words: Vec<String> = plain.split_ascii_whitespace().map(str::to_owned).collect();
     let scheme = match request.url.scheme {

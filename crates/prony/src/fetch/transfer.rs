@@ -1,6 +1,7 @@
 //! Bytes from a server into a part, over as many connections as it takes.
 
 use std::path::Path;
+use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -159,7 +160,10 @@ fn attempt(errand: &Errand<'_>, tool: &Tool, url: &Url, part: &Part, name: &str)
     // Now that everything has been printed, what was decided under way is decided again.
     let Some(verdict) = judge(&heard) else {
         part.cut(have)?;
-        return no_answer(tool, ended.is_some_and(|status| status.success()), stopped, heard.words);
+        return Ok(match stopped {
+            true => Outcome::Stopped,
+            false => Outcome::Broken { why: no_answer(tool, ended, &running.said(), heard.words), answered: false },
+        });
     };
     let Verdict::File(stamp) = verdict else {
         part.cut(have)?;
@@ -175,8 +179,9 @@ fn attempt(errand: &Errand<'_>, tool: &Tool, url: &Url, part: &Part, name: &str)
         };
     };
     check_size(errand, &stamp)?;
-    part.mark(&stamp)?;
     let length = part.len()?;
+    check_room(errand, stamp.total, length)?;
+    part.mark(&stamp)?;
     let most = stamp.total.unwrap_or(limit.bytes).min(limit.bytes);
     if length > most {
         part.clear()?;
@@ -205,16 +210,16 @@ fn attempt(errand: &Errand<'_>, tool: &Tool, url: &Url, part: &Part, name: &str)
     Ok(Outcome::Broken { why, answered: true })
 }
 
-/// The tool ended, or was ended, without an answer of the server.
-fn no_answer(tool: &Tool, well: bool, stopped: bool, words: String) -> anyhow::Result<Outcome> {
-    let why = match words {
-        _ if stopped => return Ok(Outcome::Stopped),
-        _ if well => "the answer is not HTTP".to_owned(),
-        words if words.contains("HTTP/0.9") => "the answer is not HTTP".to_owned(),
-        words if words.is_empty() => format!("no answer ({} says nothing)", tool.program.name()),
-        words => words,
-    };
-    Ok(Outcome::Broken { why, answered: false })
+/// Why there is no answer, from what the tool said.
+fn no_answer(tool: &Tool, ended: Option<ExitStatus>, said: &str, words: String) -> String {
+    let name = tool.program.name();
+    if ["unrecognized option", "unknown option", "is unknown"].iter().any(|complaint| said.contains(complaint)) {
+        return format!("this {name} lacks options that are needed here; install curl 7.54 or GNU Wget 1.20, or later");
+    }
+    if ended.is_some_and(|status| status.success()) || words.contains("HTTP/0.9") {
+        return "the answer is not HTTP".to_owned();
+    }
+    if words.is_empty() { format!("no answer ({name} gives no reason)") } else { words }
 }
 
 /// How long the file may become.
@@ -257,7 +262,7 @@ fn check_size(errand: &Errand<'_>, stamp: &Stamp) -> anyhow::Result<()> {
 fn check_room(errand: &Errand<'_>, total: Option<u64>, have: u64) -> anyhow::Result<()> {
     let missing = total.unwrap_or(0).saturating_sub(have);
     match free_bytes(errand.folder) {
-        Some(free) if missing.saturating_add(SPARE) > free => {
+        Some(free) if missing > 0 && missing.saturating_add(SPARE) > free => {
             bail!("{}: {}", errand.url, no_room(errand, &megabytes(missing), free))
         }
         _ => Ok(()),

@@ -83,7 +83,7 @@ impl fmt::Display for Url {
 
 /// A text that should be a URL, without what may be a secret and without control characters.
 fn shown(text: &str) -> String {
-    let text: String = text.chars().take(500).map(|c| if c.is_control() { '?' } else { c }).collect();
+    let text: String = text.chars().take(500).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect();
     let (path, query) = match text.split_once('?') {
         Some((path, _)) => (path, "?…"),
         None => (text.as_str(), ""),
@@ -218,7 +218,7 @@ mod tests {
             let error = bad.parse::<Url>().unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }
-        assert!("x\u{1b}[2J".parse::<Url>().unwrap_err().to_string().starts_with("x?[2J: "));
+        assert!("x\u{1b}[2J".parse::<Url>().unwrap_err().to_string().starts_with("x\u{FFFD}[2J: "));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 /// What a client asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
-    pub(crate) method: String,
     pub(crate) path: String,
     /// Where `Range` begins.
     pub(crate) from: Option<usize>,
@@ -85,9 +84,8 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&Request, usize) -> Reply, log: 
 fn read(stream: &TcpStream) -> Option<Request> {
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next()?.ok()?;
-    let mut words = first.split(' ');
-    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let mut request = Request { method, path, ..Request::default() };
+    let path = first.split(' ').nth(1)?.to_owned();
+    let mut request = Request { path, ..Request::default() };
     for line in lines {
         let line = line.ok()?;
         let Some((name, value)) = line.split_once(": ") else { break };

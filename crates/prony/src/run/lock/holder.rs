@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -78,21 +78,22 @@ fn listener(name: &str) -> Option<u32> {
 /// A process that has the socket open, of those whose open files can be seen.
 fn owner(name: &str) -> Option<u32> {
     let sockets = fs::read_to_string("/proc/net/unix").ok()?;
-    let inode = sockets.lines().find_map(|line| inode(line, name))?;
-    let link = format!("socket:[{inode}]");
+    let inodes = sockets.lines().filter_map(|line| inode(line, name));
+    let links: Vec<PathBuf> = inodes.map(|inode| format!("socket:[{inode}]").into()).collect();
     let processes = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let has = |pid: &u32| {
         let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|target| target == Path::new(&link))
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|target| links.contains(&target))
     };
     { processes }.find(has)
 }
 
-/// `ffff…: 00000002 00000000 00010000 0001 01 48213 @prony.measuring`: a stream socket and its inode.
+/// `ffff…: 00000002 00000000 00010000 0001 01 48213 @prony.measuring`: a stream socket and its inode. Connections that nobody
+/// has accepted have the name too, and no inode.
 fn inode<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let mut words = line.split_ascii_whitespace();
     let (kind, inode, path) = (words.nth(4)?, words.nth(1)?, words.next()?);
-    (kind == "0001" && path.strip_prefix('@') == Some(name)).then_some(inode)
+    (kind == "0001" && inode != "0" && path.strip_prefix('@') == Some(name)).then_some(inode)
 }
 
 impl Process {
