@@ -3,9 +3,9 @@
 use std::path::{Component, Path};
 
 use ::rten::{Model, ModelOptions};
+use prony_files::Kind;
 use prony_model::ModelFile;
 use prony_model::onnx::{GraphProto, ModelProto, TensorProto};
-use prony_files::Kind;
 use prost::Message as _;
 use prost::bytes::Bytes;
 
