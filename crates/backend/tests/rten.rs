@@ -109,8 +109,8 @@ fn convolutions_and_pools_without_attributes_failed() {
             ints("pads", &vec![0; 2 * axes]),
         ]
     };
-    let cases: [(&str, &[i64], &[i64], &[i64]); 4] = [
-        ("Conv", &[5, 4, 3, 3], &square, &[1, 5, 4, 4]),
+    let cases = [
+        ("Conv", &[5, 4, 3, 3][..], &square[..], &[1, 5, 4, 4][..]),
         ("Conv", &[5, 4, 3], &line, &[1, 5, 7]),
         ("ConvTranspose", &[4, 5, 3, 3], &square, &[1, 5, 8, 8]),
         ("ConvTranspose", &[4, 5, 3], &line, &[1, 5, 11]),
@@ -171,7 +171,7 @@ fn weights_beside_a_bare_graph_are_found() {
     let mut file = over_weight("Conv", &[5, 4, 3, 3], &x, &y, vec![]);
     let whole = computed(&over_weight("Conv", &[5, 4, 3, 3], &x, &y, vec![ints("kernel_shape", &[3, 3])])).unwrap();
     let tensor = &mut file.graph.as_mut().unwrap().initializer[0];
-    std::fs::write(folder.path().join("w.data"), &std::mem::take(&mut tensor.raw_data)).unwrap();
+    std::fs::write(folder.path().join("w.data"), std::mem::take(&mut tensor.raw_data)).unwrap();
     tensor.data_location = 1;
     let mut written = |location: &str| {
         let tensor = &mut file.graph.as_mut().unwrap().initializer[0];

@@ -63,7 +63,7 @@ impl Clock {
                 note!(
                     "waiting for the measuring lock of this machine, held by {holder} (Ctrl-C gives up, --wait sets a limit)"
                 );
-                self.bar = is_live().then(|| ProgressBar::new_spinner());
+                self.bar = is_live().then(ProgressBar::new_spinner);
                 true
             }
             Some((before, when)) => {

@@ -39,7 +39,7 @@ pub(super) struct Request<'a> {
     pub(super) url: &'a Url,
     /// From this byte on, if the file is still this version.
     pub(super) rest: Option<(u64, &'a str)>,
-    /// Most bytes of the answer.
+    /// Most bytes of the file: where the version has changed, the whole is sent instead of the rest.
     pub(super) limit: u64,
 }
 

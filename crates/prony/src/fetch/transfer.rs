@@ -108,7 +108,7 @@ fn attempt(errand: &Errand<'_>, tool: &Tool, url: &Url, part: &Part, name: &str)
     let older = part.stamp().filter(|_| have > 0);
     let rest = older.as_ref().and_then(|stamp| Some((have, stamp.condition()?)));
     let limit = limit(errand, older.as_ref(), have)?;
-    let request = Request { url, rest, limit: limit.bytes - have };
+    let request = Request { url, rest, limit: limit.bytes };
     older.iter().try_for_each(|stamp| part.expect_rest(stamp))?;
     let before = older.as_ref().map(|stamp| (stamp, have));
     let judge = |heard: &Heard| heard.answer.as_ref().map(|answer| answer.judge(errand.url, url, before));
@@ -155,6 +155,10 @@ fn attempt(errand: &Errand<'_>, tool: &Tool, url: &Url, part: &Part, name: &str)
     drop(tally);
     let heard = heard(tool.program, &running.said());
     if ended.and_then(|status| status.code()).is_some_and(|code| tool.is_too_long(code)) {
+        if older.is_some() && errand.size.is_none() {
+            // Longer than it was: another version.
+            return Ok(Outcome::Restart("has changed"));
+        }
         bail!("{}: {}", errand.url, limit.why);
     }
     // Now that everything has been printed, what was decided under way is decided again.
