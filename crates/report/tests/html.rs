@@ -87,7 +87,8 @@ fn every_cell_has_its_section_and_reason() {
         let page = page(record);
         assert_eq!(page.matches("<section class=\"cell\"").count(), record.cells.len());
         let escape = |raw: &str| {
-            let raw = prony_types::text::printable_lines(raw).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            let raw =
+                prony_types::text::printable_lines(raw).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
             raw.replace('"', "&quot;").replace('\'', "&#x27;").replace('/', "&#x2f;")
         };
         let page = page.replace("<code>", "`").replace("</code>", "`").replace('/', "&#x2f;");
