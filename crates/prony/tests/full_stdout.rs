@@ -21,7 +21,7 @@ fn prepared() -> Place {
 }
 
 /// Every verb, in the words of a shell; `@` is the place.
-const VERBS: [&str; 44] = [
+const VERBS: [&str; 43] = [
     "--help",
     "--version",
     "help bench",
@@ -31,7 +31,6 @@ const VERBS: [&str; 44] = [
     "bench builtin-thermal --backends rten --duration 0.5 --warmup 0.1 --json",
     "eval builtin-thermal --backends rten --data @/scenes --quiet",
     "eval --detections @/boxes.json --data @/scenes --json",
-    "run builtin-thermal",
     "run builtin-thermal --input @/scenes/images/000000.png",
     "run builtin-thermal --input @/scenes/images/000000.png --json",
     "inspect builtin-thermal --no-backends",

@@ -84,7 +84,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         artifact: built.as_ref().map(|built| built.file.clone()),
         ..SessionSpec::new(model)
     };
-    let waiting = spinner(format!("loading {} on {name}", args.model));
+    let waiting = spinner(&format!("loading {} on {name}", args.model));
     let begun = Instant::now();
     let Ready { mut session, info, planned: Planned { sources, targets, .. } } = match planned {
         Some(planned) if !runs_engine => {
@@ -217,12 +217,12 @@ fn wish(args: &RunArgs, name: BackendName) -> anyhow::Result<Wish<'_>> {
 }
 
 /// A sign of life on a terminal, for models that take their time.
-fn spinner(message: String) -> ProgressBar {
+fn spinner(message: &str) -> ProgressBar {
     if !is_live() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();
-    bars::message(&bar, &message);
+    bars::message(&bar, message);
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }

@@ -127,7 +127,7 @@ fn list(shelf: &Shelf, args: &RuntimeListArgs) -> anyhow::Result<ExitCode> {
     let found: Vec<(RuntimeName, Vec<Installed>)> =
         RuntimeName::ALL.into_iter().map(|name| (name, shelf.versions(name))).collect();
     let bytes = found.iter().flat_map(|(_, versions)| versions).map(Installed::bytes).sum();
-    let bar = View::new().bar("checking".to_owned(), bytes);
+    let bar = View::new().bar("checking", bytes);
     let examine = |installed: Installed| {
         let state = installed.examine();
         bar.inc(installed.bytes());

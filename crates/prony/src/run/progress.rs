@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use prony_types::text::printable;
 
 use crate::output::{Pace, bars, is_live};
 
@@ -48,8 +49,8 @@ impl Progress {
     /// A line above the bars.
     pub(crate) fn say(&self, text: &str) {
         match &self.bars {
-            Some(bars) => bars.suspend(|| note!("{text}")),
-            None => note!("{text}"),
+            Some(bars) => bars.suspend(|| note!("{}", printable(text))),
+            None => note!("{}", printable(text)),
         }
     }
 

@@ -128,7 +128,7 @@ fn check_identity(wheel: &Wheel, path: &Path, request: &Request) -> anyhow::Resu
 fn unpack(wheel: &mut Wheel, into: &Path, order: &Order<'_>) -> anyhow::Result<()> {
     let name = order.request.name;
     fs::create_dir(into).map_err(disk_error("make", into))?;
-    let bar = order.view.bar(format!("checking and unpacking {name} {}", wheel.version), wheel.bytes());
+    let bar = order.view.bar(&format!("checking and unpacking {name} {}", wheel.version), wheel.bytes());
     let unpacked = wheel.unpack(name, into, &mut |count| {
         bar.inc(count);
         if order.interrupt.asked() { Err(Stopped.into()) } else { Ok(()) }

@@ -104,7 +104,7 @@ impl Pip {
 
     /// The newest release that any Python is offered, and which one; `None` where pip does not tell.
     pub(crate) fn newest(&self, errand: &Errand<'_>) -> anyhow::Result<Option<(Version, Choice)>> {
-        let bar = errand.view.spinner(format!("asking pip for the newest {}", errand.name));
+        let bar = errand.view.spinner(&format!("asking pip for the newest {}", errand.name));
         let unmeetable = format!("{}<0", errand.name.package());
         let start = |&python: &Python| Ok((python, self.spawn(errand, python, &unmeetable)?));
         let children: Vec<(Python, PipChild)> = self.pythons.iter().map(start).collect::<anyhow::Result<_>>()?;
@@ -142,7 +142,7 @@ impl Pip {
         let package = errand.name.package();
         let requirement = version.map_or(package.to_owned(), |version| format!("{package}=={version}"));
         let pythons = choice.map_or(self.pythons.clone(), |Choice(python)| vec![python]);
-        let bar = errand.view.spinner(format!("downloading {requirement}"));
+        let bar = errand.view.spinner(&format!("downloading {requirement}"));
         let mut known: Vec<Version> = Vec::new();
         for python in pythons {
             let attempt = self.attempt(errand, python, &requirement, &bar);

@@ -28,26 +28,26 @@ impl View {
     }
 
     /// A step of unknown length; without a terminal its name is all there is to see.
-    pub(crate) fn spinner(self, text: String) -> ProgressBar {
+    pub(crate) fn spinner(self, text: &str) -> ProgressBar {
         if !self.live {
-            self.say(&text);
+            self.say(text);
             return ProgressBar::hidden();
         }
         let bar = ProgressBar::new_spinner();
-        bars::message(&bar, &text);
+        bars::message(&bar, text);
         bar.enable_steady_tick(Duration::from_millis(100));
         bar
     }
 
     /// A step of known length.
-    pub(crate) fn bar(self, text: String, bytes: u64) -> ProgressBar {
+    pub(crate) fn bar(self, text: &str, bytes: u64) -> ProgressBar {
         if !self.live {
             return ProgressBar::hidden();
         }
         let style = ProgressStyle::with_template("  {bar:30.cyan/dim} {decimal_bytes}/{decimal_total_bytes}  {msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─");
         let bar = ProgressBar::new(bytes).with_style(style);
-        bars::message(&bar, &text);
+        bars::message(&bar, text);
         bar
     }
 }
