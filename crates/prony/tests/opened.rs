@@ -82,8 +82,7 @@ fn files_were_opened_past_the_one_place() {
     assert!(names.len() > 300, "{}", names.len());
     let opening: Vec<&String> =
         names.iter().filter(|name| opens(&code_of(&fs::read_to_string(crates.join(name)).unwrap()))).collect();
-    let unknown: Vec<&&String> =
-        opening.iter().filter(|name| !MAY.iter().any(|(known, _)| known == **name)).collect();
+    let unknown: Vec<&&String> = opening.iter().filter(|name| !MAY.iter().any(|(known, _)| known == **name)).collect();
     assert!(unknown.is_empty(), "open these files through prony_files: {unknown:?}");
     let idle: Vec<_> = MAY.iter().filter(|(known, _)| !opening.iter().any(|name| name == known)).collect();
     assert!(idle.is_empty(), "these open nothing any more; take them off the list: {idle:?}");

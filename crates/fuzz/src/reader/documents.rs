@@ -7,7 +7,7 @@ use prony_plan::options::BenchOptions;
 use prony_runtimes::{RuntimeName, Wheel};
 use prony_source::coco::{read_instances, read_results};
 use prony_source::dataset::class_names;
-use prony_store::{parse_samples, read_lines, read_record_at};
+use prony_store::{Secrets, parse_samples, read_lines, read_record_at};
 use prony_types::text::is_unprintable;
 use prony_types::{Event, RunRecord};
 
@@ -57,7 +57,9 @@ fn rendered(record: &RunRecord, traces: &mut Traces) {
     let again = serde_json::to_vec(record).unwrap_or_default();
     assert!(serde_json::from_slice::<RunRecord>(&again).is_ok(), "what was written cannot be read");
     let mut redacted = record.clone();
-    prony_store::redact(&mut redacted);
+    let mut secrets = Secrets::default();
+    prony_store::paths_of(&record.plan).iter().for_each(|path| secrets.add_path(path));
+    prony_store::redact(&mut redacted, &secrets);
 }
 
 /// `events.jsonl`.
