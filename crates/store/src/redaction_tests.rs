@@ -288,6 +288,7 @@ fn no_other_fact_changes() {
     new.path.clone_from(&old.path);
     new.looked.clone_from(&old.looked);
     new.reason.clone_from(&old.reason);
+    new.trusted.clone_from(&old.trusted);
     new.remedy.clone_from(&old.remedy);
     after.plan.cells[0].model.source = before.plan.cells[0].model.source.clone();
     after.plan.cells[0].runtime.clone_from(&before.plan.cells[0].runtime);
