@@ -13,7 +13,7 @@ use prony_types::{SceneKind, Verdict};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use serde_json::{Value, json};
-use support::{Place, expect_code, prony, skip, stderr, write_model};
+use support::{Place, expect_code, impossible, prony, skip, stderr, write_model};
 
 const SHORT: [&str; 4] = ["--duration", "0.2", "--warmup", "0.05"];
 
@@ -313,7 +313,7 @@ fn a_home_that_takes_nothing_lost_the_reference() {
     agreed(&place, &bench(&place).env("PRONY_HOME", place.path("home")).output().unwrap());
     assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
     if !is_root() {
-        return skip("only root can fill a disk of its own");
+        return impossible("only root can fill a disk of its own");
     }
     // One of somebody else.
     let place = Place::new();
@@ -346,7 +346,7 @@ fn a_home_that_takes_nothing_lost_the_reference() {
     }
     let output = command.output().unwrap();
     if output.status.code() == Some(77) || stderr(&output).contains("unshare failed") {
-        return skip("no mount namespace of one's own");
+        return impossible("no mount namespace of one's own");
     }
     agreed(&place, &output);
 }

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Place, SHORT, expect_code, prony, skip, stderr, stdout};
+use support::{Place, SHORT, expect_code, impossible, prony, stderr, stdout};
 
 /// A run to render.
 fn run(place: &Place) -> PathBuf {
@@ -44,7 +44,7 @@ fn a_report_replaced_dev_null_by_a_file() {
     command.args(["--mount", "sh", "-c", script]).env("PRONY", program).env("RUN", &run);
     let output = command.env("PLACE", place.dir.path()).env("PRONY_HOME", place.path("home")).output();
     let Some(output) = output.ok().filter(|output| stdout(output).starts_with("ready")) else {
-        return skip("a private mount namespace needs root");
+        return impossible("a private mount namespace needs root");
     };
     let said = stdout(&output);
     let line = |words: &str| assert!(said.lines().any(|line| line.starts_with(words)), "{words}: {said}");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use prony_types::{CellStatus, Environment, RuntimeRecord, RuntimeState};
-use support::{Place, SHORT, engine_plan, expect_code, has_tool, installed, prony, skip, stderr, stdout};
+use support::{Place, SHORT, engine_plan, expect_code, has_tool, impossible, installed, prony, skip, stderr, stdout};
 
 /// Where Python packages keep ONNX Runtime.
 const IN_SITE: &str = "lib/python3.12/site-packages/onnxruntime/capi/libonnxruntime.so.1.30.0";
@@ -129,7 +129,7 @@ fn in_one_line(text: &str) -> String {
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        skip("only root can give files to another user");
+        impossible("only root can give files to another user");
     }
     root
 }

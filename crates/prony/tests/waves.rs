@@ -10,7 +10,7 @@ use std::process::Command;
 use prony_model::onnx::{GraphProto, ModelProto, NodeProto, ValueInfo};
 use prony_types::{CellStatus, Difference, RunRecord};
 use rustix::process::Signal;
-use support::{Place, QUICK, Running, cell, expect_code, signal, skip, stderr, stdout, until, write_model};
+use support::{Place, QUICK, Running, cell, expect_code, impossible, signal, stderr, stdout, until, write_model};
 
 const MIB: u64 = 1 << 20;
 /// For tests that look at no figures.
@@ -135,7 +135,7 @@ fn sizes(record: &RunRecord) -> Vec<usize> {
 #[test]
 fn six_cells_of_400_mib_were_killed_in_a_group_of_1_gib() {
     let Some(group) = Group::new(1024 * MIB) else {
-        skip("no control group can be made here; needs root and a writable /sys/fs/cgroup");
+        impossible("no control group can be made here; needs root and a writable /sys/fs/cgroup");
         return;
     };
     let place = Place::new();

@@ -26,6 +26,14 @@ pub fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
+/// Says which test cannot run here, and why: what it needs of the machine is nothing that can be installed (root, a control
+/// group, a mount namespace). That fails no test, not even where `PRONY_TEST_REQUIRE` is set.
+pub fn impossible(why: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "not possible here: {test}: {why}");
+}
+
 /// One version of each layout, the two that have only bindings among them.
 pub const VERSIONS: [&str; 5] = ["8.2.1", "8.4.3", "8.6.1", "10.3.0", "11.1.0"];
 
