@@ -78,6 +78,10 @@ fn tells_nothing(names: &[String; 4]) {
         for needle in &needles {
             assert!(!text.contains(needle.as_str()), "{} holds {needle:?}", path.display());
         }
+        if path.extension().is_some_and(|ending| ending == "jpg") {
+            // Two letters of a short host name are in any picture.
+            continue;
+        }
         let is_word = |at: usize| {
             let part = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
             !text[..at].ends_with(part) && !text[at + host.len()..].starts_with(part)

@@ -180,7 +180,7 @@ impl Secrets {
     fn scrub(&self, value: &mut Value, key: &str) {
         match value {
             Value::String(text) if PLACES.contains(&key) && !text.contains(char::is_whitespace) => {
-                *text = self.place(text)
+                *text = self.place(text);
             }
             Value::String(text) if text.contains(char::is_whitespace) => *text = self.text(text),
             Value::String(text) => *text = self.without_known(text),
