@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use prony_model::onnx::{ModelProto, StringEntry};
+use prony_standin::impossible;
 use prony_types::{SceneKind, Verdict};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use serde_json::{Value, json};
-use support::{Place, expect_code, impossible, prony, skip, stderr, write_model};
+use support::{Place, expect_code, prony, skip, stderr, write_model};
 
 const SHORT: [&str; 4] = ["--duration", "0.2", "--warmup", "0.05"];
 

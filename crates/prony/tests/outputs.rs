@@ -11,7 +11,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Place, SHORT, expect_code, impossible, prony, stderr, stdout};
+use prony_standin::impossible;
+use support::{Place, SHORT, expect_code, prony, stderr, stdout};
 
 /// A run to render.
 fn run(place: &Place) -> PathBuf {

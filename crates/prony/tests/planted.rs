@@ -9,8 +9,9 @@ use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use prony_standin::impossible;
 use prony_types::{CellStatus, Environment, RuntimeRecord, RuntimeState};
-use support::{Place, SHORT, engine_plan, expect_code, has_tool, impossible, installed, prony, skip, stderr, stdout};
+use support::{Place, SHORT, engine_plan, expect_code, has_tool, installed, prony, skip, stderr, stdout};
 
 /// Where Python packages keep ONNX Runtime.
 const IN_SITE: &str = "lib/python3.12/site-packages/onnxruntime/capi/libonnxruntime.so.1.30.0";

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use prony_model::onnx::{GraphProto, ModelProto, NodeProto, ValueInfo};
+use prony_standin::impossible;
 use prony_types::{CellStatus, Difference, RunRecord};
 use rustix::process::Signal;
-use support::{Place, QUICK, Running, cell, expect_code, impossible, signal, stderr, stdout, until, write_model};
+use support::{Place, QUICK, Running, cell, expect_code, signal, stderr, stdout, until, write_model};
 
 const MIB: u64 = 1 << 20;
 /// For tests that look at no figures.

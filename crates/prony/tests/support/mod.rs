@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use prony_model::onnx::ModelProto;
-pub(crate) use prony_standin::{impossible, skip};
+pub(crate) use prony_standin::skip;
 use prony_types::{CellRecord, Event, RunRecord};
 use prost::Message as _;
 use tempfile::TempDir;
