@@ -108,6 +108,8 @@ pub(super) fn data_yaml(input: &[u8], traces: &mut Traces) {
     let Ok(text) = std::str::from_utf8(input) else { return traces.at("yaml", "not text") };
     match class_names(text) {
         Ok(names) => {
+            traces.at("yaml", "read");
+            traces.at_number("how many", names.len().min(16));
             traces.count("names", names.len());
             names.iter().take(8).for_each(|name| traces.count("name", name.len()));
         }
