@@ -131,6 +131,8 @@ pub(super) fn coco(input: &[u8], traces: &mut Traces) {
     }
     match read_results(&path) {
         Ok(found) => {
+            traces.at("results", "read");
+            traces.at_number("how many rows", found.rows.len().min(16));
             traces.count("rows", found.rows.len());
             found.problems.first.iter().for_each(|problem| traces.at("row problem", problem));
         }
