@@ -110,6 +110,8 @@ pub(super) fn data_yaml(input: &[u8], traces: &mut Traces) {
     let Ok(text) = std::str::from_utf8(input) else { return traces.at("yaml", "not text") };
     match class_names(text) {
         Ok(names) => {
+            traces.at("yaml", "read");
+            traces.at_number("how many", names.len().min(16));
             traces.count("names", names.len());
             names.iter().take(8).for_each(|name| traces.count("name", name.len()));
         }
@@ -131,6 +133,8 @@ pub(super) fn coco(input: &[u8], traces: &mut Traces) {
     }
     match read_results(&path) {
         Ok(found) => {
+            traces.at("results", "read");
+            traces.at_number("how many rows", found.rows.len().min(16));
             traces.count("rows", found.rows.len());
             found.problems.first.iter().for_each(|problem| traces.at("row problem", problem));
         }

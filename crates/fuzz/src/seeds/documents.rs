@@ -92,7 +92,7 @@ fn data(file: &str) -> Vec<u8> {
 pub(super) fn data_yamls() -> Vec<Vec<u8>> {
     let usual = "path: ../datasets/coco8 # root\ntrain: images/train\nval: [images/val, 'more: images']\nnc: 2\nnames:\n  0: person\n  1: \"traffic \
                  light\"\ndownload: |\n  from x import y\n  y()\n";
-    let flow = "{path: ., val: a, names: ['a', \"b\", c d], nc: 3}\n";
+    let flow = "val: a\nnames: ['a', \"b\", c d]\nnc: 3\n";
     vec![data("data.yaml"), usual.into(), flow.into(), b"nc: 80\nval: images\n".to_vec()]
 }
 
