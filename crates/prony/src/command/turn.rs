@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use indicatif::ProgressBar;
 
 use crate::args::WaitArgs;
-use crate::output::is_live;
+use crate::output::{bars, is_live};
 use crate::run::{Holder, Interrupt, MachineLock, Turn, short_time};
 
 /// Time between two lines where there is no terminal.
@@ -78,7 +78,7 @@ impl Clock {
             self.said = Some((holder.clone(), Instant::now()));
         }
         if let Some(bar) = &self.bar {
-            bar.set_message(format!("waited {} for {holder}", short_time(so_far.as_secs_f64())));
+            bars::message(bar, &format!("waited {} for {holder}", short_time(so_far.as_secs_f64())));
             bar.tick();
         }
     }
