@@ -94,6 +94,7 @@ fn a_run_that_is_a_tenth_slower_in_one_cell_is_exit_3_and_names_it() {
     // Cells of only one of them are listed; none in common is nothing to compare.
     let mut b = a.clone();
     b.cells[1].id = "other:rten:fp32".to_owned();
+    b.cells[1].slug = prony_types::slug_of(&b.cells[1].id);
     b.run.exit_code = None;
     let output = compared(&place, &a, &b, &[]);
     expect_code(&output, 0);

@@ -141,6 +141,7 @@ fn one_table_of_three_sizes_kept_the_last() {
         let (mut spec, mut cell) = (record.plan.cells[0].clone(), record.cells[0].clone());
         spec.id = format!("{}-{size}", spec.id);
         cell.id.clone_from(&spec.id);
+        cell.slug = prony_types::slug_of(&cell.id);
         spec.imgsz = Some([size, size]);
         record.plan.cells.push(spec);
         record.cells.push(cell);
