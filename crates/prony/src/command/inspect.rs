@@ -72,6 +72,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
             refuse_flags_of_graphs(args)?;
             let bytes = file.bytes.len() as u64;
             file.forget_bytes_on_disk();
+            args.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
             let interrupt = Interrupt::listen()?;
             let opened = match with_sign_of_life("looking for TensorRT", || tensorrt(args))? {
                 Err(missing) => Some(Err(missing)),
@@ -229,7 +230,6 @@ fn open(
     runtime: RuntimeSpec,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Result<EngineRecord, String>>> {
-    args.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
     let plugins = args.plugin.iter().map(std::path::absolute).collect::<io::Result<Vec<_>>>()?;
     let search = runtime.search.clone();
     let job = Job::Inspect(InspectJob {
