@@ -195,7 +195,10 @@ fn foreign(stat: &rustix::fs::Stat) -> Option<Foreign> {
     if stat.st_uid != user.as_raw() && stat.st_uid != 0 && Some(stat.st_uid) != called_by {
         return Some(Foreign::Owner(stat.st_uid));
     }
-    (stat.st_mode & 0o002 != 0 && stat.st_mode & 0o1000 == 0).then_some(Foreign::Writable(stat.st_mode & 0o7777))
+    // The mode of a link means nothing.
+    let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    (!is_link && stat.st_mode & 0o002 != 0 && stat.st_mode & 0o1000 == 0)
+        .then_some(Foreign::Writable(stat.st_mode & 0o7777))
 }
 
 /// A file under way. It has a name that nobody can guess, and goes with this value unless it was committed.

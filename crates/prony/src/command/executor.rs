@@ -51,13 +51,14 @@ pub(super) struct BuiltEngine {
     _folder: Option<TempDir>,
 }
 
-/// The backend for a model: the one that was named, or `otherwise`; an engine has only one.
+/// The backend for a model, of which no file may be missing: the one that was named, or `otherwise`; an engine has only one.
 pub(super) fn backend_for(
     name: &str,
     model: &ModelFile,
     named: Option<BackendName>,
     otherwise: BackendName,
 ) -> anyhow::Result<BackendName> {
+    model.ensure_whole()?;
     let is_engine = model.engine.is_some();
     match named {
         Some(BackendName::Trtexec) => {
