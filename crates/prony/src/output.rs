@@ -92,7 +92,7 @@ pub(crate) fn print(text: impl AsRef<str>) -> Result<(), StdoutError> {
     write(printable_lines(text.as_ref()).as_bytes())
 }
 
-/// As [`print`], for text with colours of our own. Whoever painted it has cleaned what came from outside.
+/// As [`print()`], for text with colours of our own. Whoever painted it has cleaned what came from outside.
 pub(crate) fn print_painted(text: &str) -> Result<(), StdoutError> {
     write(painted(text).as_bytes())
 }
