@@ -1,5 +1,5 @@
 //! A folder that was opened once. Everything below it is reached through its descriptor and by single names, and no link is
-//! followed: whoever put a link there cannot lead a read or a write out of the folder.
+//! followed: a link that somebody put there cannot lead a read or a write out of the folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
+use crate::owner::trusted_users;
 use crate::read::{self, all_of};
 use crate::{Kind, name};
 
@@ -187,12 +188,9 @@ impl Folder {
     }
 }
 
-/// Root may do what it likes anyway, so what belongs to root is not foreign. Under sudo, neither is what belongs to whoever
-/// called it.
+/// Who but those that are trusted owns this or may write to it.
 fn foreign(stat: &rustix::fs::Stat) -> Option<Foreign> {
-    let user = rustix::process::geteuid();
-    let called_by = std::env::var("SUDO_UID").ok().filter(|_| user.is_root()).and_then(|uid| uid.parse::<u32>().ok());
-    if stat.st_uid != user.as_raw() && stat.st_uid != 0 && Some(stat.st_uid) != called_by {
+    if !trusted_users().contains(&stat.st_uid) {
         return Some(Foreign::Owner(stat.st_uid));
     }
     // The mode of a link means nothing.

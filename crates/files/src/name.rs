@@ -5,6 +5,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::{Component, Path};
 
+/// Bytes of a name that its draft begins with.
+const LONGEST_STEM: usize = 200;
+
 /// A name that stays in its folder: one component, neither `..` nor absolute.
 pub(crate) fn checked(name: &Path) -> io::Result<&OsStr> {
     let mut components = name.components();
@@ -29,8 +32,8 @@ pub fn unguessable() -> String {
 pub(crate) fn draft(name: &OsStr) -> OsString {
     let mut draft = OsString::from(".");
     // A name may have 255 bytes; the draft of a long one is shortened instead of refused.
-    let stem: String = name.to_string_lossy().chars().take(50).collect();
-    draft.push(stem);
+    let name = name.to_string_lossy();
+    draft.push(&name[..name.floor_char_boundary(LONGEST_STEM)]);
     draft.push(format!(".{}.tmp", unguessable()));
     draft
 }

@@ -132,14 +132,10 @@ mod tests {
     use std::io::Read as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::os::unix::net::UnixListener;
-    use std::process::Command;
     use std::thread;
 
     use super::*;
-
-    fn fifo(path: &Path) {
-        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-    }
+    use crate::read::tests::fifo;
 
     fn names(folder: &Path) -> Vec<std::ffi::OsString> {
         Folder::open(folder).unwrap().names().unwrap()

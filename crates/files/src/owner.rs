@@ -1,5 +1,5 @@
 //! Whether code from a path may be run: the file and every folder above it must belong to root or to the user, and nobody else
-//! may write to them. Whoever may write to a folder above a library can put another in its place.
+//! may write to them: a folder above a library that others may write to lets them put another library in its place.
 //!
 //! POSIX ACLs are read; the ACLs of NFSv4 and the rules of a server behind a network file system are not.
 
@@ -24,6 +24,13 @@ pub fn owner_problem(path: &Path) -> io::Result<Option<String>> {
     Owners::here().problem(path)
 }
 
+/// Root, who may do anything anyway, the user, and under sudo the user who called it.
+pub(crate) fn trusted_users() -> Vec<u32> {
+    let user = rustix::process::geteuid().as_raw();
+    let sudo = std::env::var("SUDO_UID").ok().filter(|_| user == 0).and_then(|uid| uid.parse().ok());
+    [0, user].into_iter().chain(sudo).collect()
+}
+
 /// Those whose files are trusted.
 struct Owners<'a> {
     trusted: Vec<u32>,
@@ -34,11 +41,8 @@ struct Owners<'a> {
 
 impl Owners<'_> {
     fn here() -> Owners<'static> {
-        let user = rustix::process::geteuid().as_raw();
-        let sudo = std::env::var("SUDO_UID").ok().filter(|_| user == 0).and_then(|uid| uid.parse().ok());
-        let trusted = [0, user].into_iter().chain(sudo).collect();
-        let own_group = (user, rustix::process::getegid().as_raw());
-        Owners { trusted, own_group, accounts: &Accounts::here }
+        let own_group = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Owners { trusted: trusted_users(), own_group, accounts: &Accounts::here }
     }
 
     /// Walks the path as the kernel does, so that every folder and every link that decides where it leads is looked at.

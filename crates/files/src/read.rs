@@ -36,12 +36,12 @@ pub fn read_text(path: &Path, kind: Kind) -> io::Result<String> {
     text(read(path, kind)?)
 }
 
-/// Reads a file or a pipe to its end: what people write as `<(…)` or `/dev/stdin`. The cap holds for a pipe too, and one
+/// Reads text from a file or a pipe to its end: what people write as `<(…)` or `/dev/stdin`. The cap holds for a pipe too, and one
 /// that stays silent or never ends is an error after 30 seconds.
-pub fn read_piped(path: &Path, kind: Kind) -> io::Result<Vec<u8>> {
+pub fn read_piped(path: &Path, kind: Kind) -> io::Result<String> {
     let mut bytes = Vec::new();
     all_of(&mut open_if(path, kind, true)?, kind, PATIENCE, &mut bytes)?;
-    Ok(bytes)
+    text(bytes)
 }
 
 pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
@@ -158,7 +158,7 @@ fn waits_for_writer(file: &File) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::Write as _;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn fifo(path: &Path) {
+    pub(crate) fn fifo(path: &Path) {
         assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
     }
 

@@ -2,14 +2,13 @@
 //! several processes; what is on disk is not believed but hashed on every use.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use prony_backend::open_model;
-use prony_files::Folder;
+use prony_files::{Folder, Kind};
 use prony_types::{CellSpec, EngineSpec};
-use sha2::{Digest as _, Sha256};
 
 use crate::error::ForgeError;
 use crate::lock::Lock;
@@ -21,8 +20,6 @@ use crate::sidecar::{Beside, ENGINE_SCHEMA, Made, Sidecar};
 pub(crate) const LOCK: &str = ".lock";
 /// Ending of a file that is not whole yet.
 pub(crate) const TEMPORARY: &str = ".tmp";
-/// Bytes that are hashed at a time.
-const CHUNK: usize = 1 << 20;
 
 /// A folder of artifacts.
 #[derive(Clone, Debug)]
@@ -174,7 +171,7 @@ impl Cache {
             let how = if size < promised { "truncated" } else { "changed" };
             return Ok(Look::Damaged(format!("the {word} was {how}: {size} bytes instead of {promised}")));
         }
-        let hash = hash_of(file).map_err(unreadable)?;
+        let hash = prony_model::sha256_of(file).map_err(unreadable)?;
         if hash != sidecar.sha256() {
             let promised = sidecar.sha256();
             let promised = promised.get(..12).unwrap_or(promised);
@@ -285,34 +282,15 @@ pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Replaces a file: writes beside it, syncs, renames. On an error the old file is untouched and nothing is left over.
+/// Replaces a file of a cache, whole or not at all; a link of that name is replaced, not followed. A draft that a crash leaves over
+/// has the name that [`Cache::sweep`] looks for.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let prefix = format!(".{name}.");
-    let mut file = tempfile::Builder::new().prefix(&prefix).suffix(TEMPORARY).tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    // The rename itself lives in the folder. Not every file system can sync one, and the data are safe already.
-    let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    Ok(())
+    Folder::open(path.parent().unwrap_or(Path::new("")))?.replace(path.file_name().unwrap_or_default(), bytes)
 }
 
 /// SHA-256 of a file, in hex, without holding it in memory.
 pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
-    hash_of(prony_files::open(path, prony_files::Kind::Model)?)
-}
-
-fn hash_of(mut file: File) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match file.read(&mut chunk)? {
-            0 => return Ok(hex(&hash.finalize())),
-            n => hash.update(&chunk[..n]),
-        }
-    }
+    prony_model::sha256_of(prony_files::open(path, Kind::Model)?)
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -132,7 +132,7 @@ pub fn sha256_file(path: &Path) -> io::Result<String> {
 }
 
 /// SHA-256 of what is left of an open file.
-pub(crate) fn sha256_of(mut file: File) -> io::Result<String> {
+pub fn sha256_of(mut file: File) -> io::Result<String> {
     let mut buffer = vec![0; HASH_BUFFER];
     let mut digest = Sha256::new();
     loop {

@@ -22,7 +22,7 @@ mod tail;
 pub use anatomy::{Anatomy, OutputShape};
 pub use builtin::builtin;
 pub use cost::{Cost, Coverage, NodeCost, OperatorCost};
-pub use engine::{EngineFile, PlanHeader, PlanVersion, map_file, sha256_file};
+pub use engine::{EngineFile, PlanHeader, PlanVersion, map_file, sha256_file, sha256_of};
 pub use external::beside_model;
 pub use file::{ModelError, ModelFile, sha256_hex};
 pub use graph::{Tap, common_taps};

@@ -257,8 +257,7 @@ impl BenchOptions {
     /// Reads a plan file.
     pub fn read(path: &Path) -> anyhow::Result<BenchOptions> {
         let unreadable = || format!("cannot read plan {}", path.display());
-        let bytes = prony_files::read_piped(path, Kind::Plan).with_context(unreadable)?;
-        let text = String::from_utf8(bytes).context("is not UTF-8 text").with_context(unreadable)?;
+        let text = prony_files::read_piped(path, Kind::Plan).with_context(unreadable)?;
         BenchOptions::parse(&text, path)
     }
 

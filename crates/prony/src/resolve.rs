@@ -135,7 +135,7 @@ pub(crate) fn resolve(mut options: BenchOptions, machine: &Machine<'_>) -> anyho
     };
     ensure!(!precisions.all().is_empty(), "--precision is empty");
     options.engine.check(precisions.all())?;
-    options.engine.plugin.iter().try_for_each(|plugin| crate::trust::check_plugin(plugin))?;
+    crate::trust::check_plugins(&options.engine.plugin)?;
     notes.extend(options.engine.find_images()?);
     let imgsz = options.imgsz.map(|size| size.0);
     let (batches, note) = match (&options.batch, choice) {

@@ -96,8 +96,12 @@ fn remedy(name: RuntimeName) -> String {
     format!("let only root or you own and write it (chown, chmod), or trust this {what} with --trust-library")
 }
 
-/// Refuses a plugin that others own or may write to: it is opened like any library.
-pub(crate) fn check_plugin(path: &Path) -> anyhow::Result<()> {
+/// Refuses plugins that others own or may write to: they are opened like any library.
+pub(crate) fn check_plugins<'a>(plugins: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
+    plugins.into_iter().try_for_each(|plugin| check_plugin(plugin))
+}
+
+fn check_plugin(path: &Path) -> anyhow::Result<()> {
     match owner_problem(path) {
         Ok(Some(problem)) if policy() != Policy::TrustAll => bail!(
             "plugin {} is not opened: {problem}; let only root or you own and write it (chown, chmod), or use --trust-library",

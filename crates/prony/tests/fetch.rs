@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use server::{Reply, Request, Server, cut, file, reply};
 use sha2::{Digest as _, Sha256};
-use support::{Place, expect_code, has_tool, is_alive, prony, signal, stderr, stdout, until};
+use support::{Place, expect_code, fifo, has_tool, is_alive, prony, signal, stderr, stdout, until};
 
 /// Bytes that do not repeat, from `seed` on.
 fn content(seed: u64, length: usize) -> Vec<u8> {
@@ -571,7 +571,7 @@ fn links_and_pipes_in_the_way_are_not_followed() {
         expect_code(&site.fetch(&[&server.url("/b")]), 0);
         assert_eq!(fs::read(&victim).unwrap(), b"mine");
         for name in ["c", "d.part"] {
-            assert!(Command::new("mkfifo").arg(site.out().join(name)).status().unwrap().success());
+            fifo(&site.out().join(name));
             let url = server.url(&format!("/{}", &name[..1]));
             let output = site.fetch(&[&url, "--sha256", &sha256(b"hello")]);
             expect_code(&output, 2);

@@ -22,7 +22,7 @@ const MAY: [(&str, &str); 23] = [
     ("backend/src/affinity.rs", "the kernel's files"),
     ("backend/src/conformance.rs", "a model that the suite writes into a folder of its own"),
     ("bench/src/trtexec/program.rs", "the kernel's files; trtexec's log, which two processes append to"),
-    ("forge/src/cache.rs", "the time of a file's last use; a folder to sync"),
+    ("forge/src/cache.rs", "the time of a file's last use"),
     ("forge/src/lock.rs", "a lock in our own home"),
     ("forge/src/memory.rs", "the kernel's files"),
     ("forge/src/prepare.rs", "the kernel's files"),

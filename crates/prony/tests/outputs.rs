@@ -8,20 +8,16 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use prony_standin::impossible;
-use support::{Place, SHORT, expect_code, prony, stderr, stdout};
+use support::{Place, SHORT, expect_code, fifo, prony, stderr, stdout};
 
 /// A run to render.
 fn run(place: &Place) -> PathBuf {
     place.bench(&[&["builtin-thermal"], &SHORT[..]].concat()).output().unwrap();
     place.run()
-}
-
-fn fifo(path: &Path) {
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use prony_model::onnx::{ModelProto, StringEntry};
 use prony_types::SceneKind;
 use prost::Message as _;
-use support::{Place, SHORT, expect_code, prony, stderr, stdout};
+use support::{Place, SHORT, expect_code, fifo, prony, stderr, stdout};
 
 /// What may stand where a file belongs, and what it is called.
 const SPECIAL: [(&str, &str); 4] = [
@@ -24,10 +24,6 @@ const SPECIAL: [(&str, &str); 4] = [
     ("socket", "is a socket, not a regular file"),
     ("huge", "MiB; "),
 ];
-
-fn fifo(path: &Path) {
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-}
 
 /// Puts one of them at a path.
 fn put(what: &str, path: &Path) {

@@ -32,7 +32,7 @@ impl Inspector {
     }
 
     /// What somebody else has a say in. `None` also where the file cannot be looked at: then it cannot be opened either, and the
-    /// reason for that is told elsewhere.
+    /// reason for that is reported elsewhere.
     pub(super) fn problem(&mut self, name: RuntimeName, path: &Path) -> Option<String> {
         if names::is_program(name) {
             return owner_problem(path).ok().flatten();

@@ -136,7 +136,7 @@ fn check(
         bail!("{} is an engine already; give the ONNX file that it was built from", args.model);
     }
     args.engine.check(precisions)?;
-    args.engine.plugin.iter().try_for_each(|plugin| crate::trust::check_plugin(plugin))?;
+    crate::trust::check_plugins(&args.engine.plugin)?;
     let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", spec.name);
     let profiled = |input: &str| args.engine.profile.iter().any(|profile| profile.0.input == input);
     if let Some(input) = info.inputs.first()

@@ -21,7 +21,7 @@ use crate::options::{BenchOptions, DeviceIndex, ImageSize};
 use crate::resolve::{Machine, Resolved, resolve};
 use crate::run::{Interrupt, Maker, NotMade, artifacts, engines_to_build, writable};
 use crate::runtime::home;
-use crate::trust::{STARTED_AGAIN, check_plugin, search_paths};
+use crate::trust::{STARTED_AGAIN, check_plugins, search_paths};
 
 /// What the command line says about it.
 pub(super) struct Wish<'a> {
@@ -101,7 +101,7 @@ impl Wish<'_> {
 
     /// The library that a backend opens; `None` for the embedded engine.
     pub(super) fn runtime(&self, name: BackendName) -> anyhow::Result<Option<RuntimeSpec>> {
-        self.engine.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
+        check_plugins(&self.engine.plugin)?;
         match needs(name) {
             Some(_) => found_runtime(name, self.home, &self.libraries),
             None => Ok(None),

@@ -31,7 +31,7 @@ use crate::model::{Opening, is_checkpoint, locate};
 use crate::output::print;
 use crate::run::Interrupt;
 use crate::runtime::home;
-use crate::trust::check_plugin;
+use crate::trust::check_plugins;
 
 /// How long an engine may take to be opened and its layers to be timed. Gigabytes from a slow card take minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -72,7 +72,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
             refuse_flags_of_graphs(args)?;
             let bytes = file.bytes.len() as u64;
             file.forget_bytes_on_disk();
-            args.plugin.iter().try_for_each(|plugin| check_plugin(plugin))?;
+            check_plugins(&args.plugin)?;
             let interrupt = Interrupt::listen()?;
             let opened = match with_sign_of_life("looking for TensorRT", || tensorrt(args))? {
                 Err(missing) => Some(Err(missing)),

@@ -3,10 +3,11 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+use prony_files::find_program;
 
 use super::url::{Scheme, Url};
 use crate::version::VERSION;
@@ -44,15 +45,10 @@ pub(super) struct Request<'a> {
 }
 
 impl Tool {
-    /// The first of the two that is installed. Folders that are relative to the current one are not looked into.
-    pub(super) fn find() -> Option<Tool> {
-        let path = env::var_os("PATH")?;
-        let folders: Vec<PathBuf> = env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-        let found = |program: Program| {
-            let path = folders.iter().map(|folder| folder.join(program.name())).find(|path| is_executable(path))?;
-            Some(Tool { program, path })
-        };
-        [Program::Curl, Program::Wget].into_iter().find_map(found)
+    /// The first of the two that may be run here, or why neither.
+    pub(super) fn find() -> Result<Tool, String> {
+        let found = |program: Program| find_program(program.name()).map(|path| Tool { program, path });
+        found(Program::Curl).or_else(|curl| found(Program::Wget).map_err(|wget| format!("{curl}; {wget}")))
     }
 
     /// Whether it ended with this code because the server announced more than the limit.
@@ -86,10 +82,6 @@ impl Program {
             Program::Wget => "wget",
         }
     }
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 fn curl(request: &Request<'_>) -> Vec<OsString> {

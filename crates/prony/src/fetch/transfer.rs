@@ -48,13 +48,14 @@ enum Outcome {
 
 /// Fills the part up.
 pub(super) fn transfer(errand: &Errand<'_>, part: &Part, name: &str) -> anyhow::Result<End> {
-    let Some(tool) = Tool::find() else {
-        bail!(
+    let tool = match Tool::find() {
+        Ok(tool) => tool,
+        Err(why) => bail!(
             "{}: downloading needs curl or wget, and neither is installed; install one (apt install curl), or download \
-             the file elsewhere and put it into {}",
+             the file elsewhere and put it into {} ({why})",
             errand.url,
             errand.folder.display()
-        );
+        ),
     };
     let mut url = errand.url.clone();
     let (mut most, mut fruitless, mut redirections, mut restarted) = (part.len()?, 0, 0, false);

@@ -77,6 +77,11 @@ pub(crate) fn prony() -> Command {
     command
 }
 
+/// Makes a FIFO.
+pub(crate) fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
 /// Writes a model; its path as an argument.
 pub(crate) fn write_model(path: &Path, model: &ModelProto) -> String {
     fs::write(path, model.encode_to_vec()).unwrap();

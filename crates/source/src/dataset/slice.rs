@@ -86,8 +86,7 @@ fn listed(file: &Path, images: &[(i64, &str)]) -> Result<HashSet<i64>, SourceErr
 
 /// The lines of a list, without blanks and comments.
 pub(super) fn lines(file: &Path) -> Result<Vec<String>, SourceError> {
-    let bytes = prony_files::read_piped(file, Kind::List).map_err(SourceError::io(file, "read the list"))?;
-    let text = String::from_utf8(bytes).map_err(|_| SourceError::data(file, "is not UTF-8 text"))?;
+    let text = prony_files::read_piped(file, Kind::List).map_err(SourceError::io(file, "read the list"))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())
 }

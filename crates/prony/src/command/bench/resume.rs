@@ -55,8 +55,7 @@ pub(super) fn resumed(
         refuse(&what, &then, &now)?;
     }
     // The record may be somebody else's, and so may be the files that it names.
-    let plugins = record.plan.cells.iter().flat_map(|cell| &cell.provider.trt_plugins);
-    plugins.into_iter().try_for_each(|plugin| crate::trust::check_plugin(plugin))?;
+    crate::trust::check_plugins(record.plan.cells.iter().flat_map(|cell| &cell.provider.trt_plugins))?;
     refuse("the GPU driver", &describe(&record.environment.driver), &describe(&here.driver))?;
     refuse("the number of CPUs", &count(record.environment.cpu.usable), &count(here.cpu.usable))?;
     for cell in record.plan.cells.iter().filter(|cell| !cell.model.sha256.is_empty()) {
