@@ -3,7 +3,6 @@
 
 pub mod affinity;
 pub mod conformance;
-pub mod discovery;
 pub mod gpu;
 
 mod buffer;
@@ -21,7 +20,6 @@ use prony_model::ModelError;
 pub use prony_model::{ModelFile, mismatch};
 use prony_types::{
     ArtifactSpec, BackendName, LayersRecord, ModelInfo, ModelSource, PlacementRecord, Precision, ProviderSpec,
-    RuntimeName,
 };
 
 pub use buffer::Buffer;
@@ -74,20 +72,6 @@ pub fn backend(name: BackendName) -> Box<dyn Backend> {
         BackendName::Openvino => Box::new(openvino::Openvino),
         BackendName::Tensorrt => Box::new(tensorrt::Tensorrt(name)),
         BackendName::Trtexec => Box::new(trtexec::Trtexec),
-    }
-}
-
-/// The library that a backend needs, and its provider in it; `None` for the embedded engine.
-pub fn needs(name: BackendName) -> Option<(RuntimeName, Option<&'static str>)> {
-    match name {
-        BackendName::Rten => None,
-        BackendName::OrtCpu => Some((RuntimeName::Onnxruntime, Some("CPU"))),
-        BackendName::OrtCuda => Some((RuntimeName::Onnxruntime, Some("CUDA"))),
-        BackendName::OrtTensorrt => Some((RuntimeName::Onnxruntime, Some("Tensorrt"))),
-        BackendName::OrtOpenvino => Some((RuntimeName::Onnxruntime, Some("OpenVINO"))),
-        BackendName::Openvino => Some((RuntimeName::Openvino, None)),
-        BackendName::Tensorrt => Some((RuntimeName::Nvinfer, None)),
-        BackendName::Trtexec => Some((RuntimeName::Trtexec, None)),
     }
 }
 

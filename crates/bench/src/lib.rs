@@ -6,7 +6,6 @@
 
 pub mod agreement;
 mod channel;
-mod child;
 mod clock;
 mod consistency;
 mod digest;
@@ -21,7 +20,6 @@ pub mod tensors;
 mod trtexec;
 mod worker;
 
-pub use child::{CHILD_VERB, run_child};
 pub use clock::now_ns;
 pub use digest::outputs_sha256;
 pub use measure::WARMUP_LIMIT_S;

@@ -5,7 +5,8 @@ mod output;
 mod program;
 mod times;
 
-use prony_backend::{discovery, mismatch, open_artifact};
+use prony_backend::{mismatch, open_artifact};
+use prony_runtimes::discovery;
 use prony_types::{
     BackendRecord, CellSpec, Command, DType, DiscoverJob, EngineIdentity, EvaluationProblem, EventKind, FailureKind,
     MeasureJob, ModelInfo, Phase, RuntimeName, Sample, TensorSpec, WORKER_PROTOCOL,
@@ -15,8 +16,8 @@ use self::program::{Asked, EngineArgument, Program, Ran, Watch};
 use self::times::Query;
 use crate::RingWriter;
 use crate::channel::Channel;
-use crate::child::mortal;
 use crate::worker::{Failure, open_as_planned};
+use prony_work::mortal;
 
 /// Warm-up before each round: a new process begins with cold clocks. trtexec's own choice.
 const ROUND_WARM_UP_MS: u32 = 200;

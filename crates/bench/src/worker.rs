@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use prony_backend::discovery::{self, Answer};
 use prony_backend::{BackendError, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_forge::{ForgeError, Prepared};
+use prony_runtimes::discovery::{self, Answer};
 use prony_source::scenes::kind_for;
 use prony_types::{
     Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, Dim, DiscoverJob, EventKind,
@@ -69,12 +69,7 @@ impl From<io::Error> for Failure {
 
 /// Runs a worker to its end. Returns whether it did its work; what went wrong was told to the parent.
 pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>, load: fn() -> LoadSnapshot) -> io::Result<bool> {
-    let parent = rustix::process::getppid();
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-    if rustix::process::getppid() != parent {
-        // The parent died before the line above: nobody is there to work for.
-        return Ok(false);
-    }
+    prony_work::die_with_parent()?;
     let mut channel = Channel::take_over()?;
     let job = channel.job()?;
     channel.emit(EventKind::Started { pid: std::process::id(), version: version.to_owned() })?;

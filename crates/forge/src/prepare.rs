@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use prony_backend::discovery;
 use prony_backend::gpu::{Budget, Gpu};
 use prony_backend::{ModelFile, open_model, precision_of};
 use prony_model::{decoding_tail, sha256_hex};
 use prony_nvinfer::{Driver, Family, Library};
 use prony_probe::MemoryRoom;
+use prony_runtimes::discovery;
 use prony_source::scenes::kind_for;
 use prony_types::{
     ArtifactSpec, BuildProgress, DiscoverJob, EngineIdentity, EngineSpec, HeadChoice, ModelInfo, ModelSpec, Precision,

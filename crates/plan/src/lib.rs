@@ -1,7 +1,14 @@
-//! What was asked for: options as flags and as keys of a plan file, from text to types that cannot be wrong. Deciding what
-//! they mean on this machine is still the binary's (`prony/src/resolve`).
+//! From what was asked to a [`Plan`](prony_types::Plan) in which everything is decided: options as flags and as keys of a plan
+//! file, models by name, the matrix of cells, limits. What is wrong is said here, before anything runs.
 
 pub mod engine_options;
 pub mod gate_options;
 pub mod images;
+pub mod named;
 pub mod options;
+
+mod gates;
+mod resolve;
+
+pub use self::gates::refuse_strange_baseline;
+pub use self::resolve::{Machine, Resolved, fate_again, fits_batch, image_size, listed, resolve, share};

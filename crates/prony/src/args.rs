@@ -1,4 +1,4 @@
-//! The command line as it is typed. Nothing beyond [`crate::resolve`] sees these types.
+//! The command line as it is typed. Nothing beyond the commands sees these types.
 
 mod compare;
 mod convert;
@@ -25,10 +25,10 @@ pub(crate) use self::quantize::QuantizeArgs;
 pub(crate) use self::trust::{LibrariesArgs, TrustArgs};
 pub(crate) use self::wait::WaitArgs;
 use crate::command::{OwnLibrary, Shape};
-use crate::engine_options::EngineArgs;
-use crate::options::{BenchOptions, DeviceIndex, ImageSize, Library, os_text, os_value};
-use crate::runtime::Request;
 use crate::version::VERSION;
+use prony_plan::engine_options::EngineArgs;
+use prony_plan::options::{BenchOptions, DeviceIndex, ImageSize, Library, os_text, os_value};
+use prony_runtimes::Request;
 
 /// Puts vision models on the brake: which model, backend and precision to ship on this device, with evidence.
 #[derive(Debug, Parser)]

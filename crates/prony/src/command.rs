@@ -20,12 +20,8 @@ mod runtime;
 mod target;
 mod turn;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use indicatif::ProgressBar;
+use prony_runtimes::Found;
+use prony_runtimes::policy::STARTED_AGAIN;
 use prony_types::ExitCode;
 
 pub(crate) use self::bench::bench;
@@ -45,7 +41,7 @@ pub(crate) use self::report::report;
 pub(crate) use self::run::{OwnLibrary, Shape, run};
 pub(crate) use self::runtime::runtime;
 pub(crate) use self::turn::MachineBusy;
-use crate::output::{bars, is_live};
+use crate::output::{Sign, is_live};
 use crate::version::VERSION;
 
 /// One job for a parent process.
@@ -71,52 +67,21 @@ fn terminal_width() -> usize {
 }
 
 /// Says on a terminal what is going on when it takes more than a second.
-fn with_sign_of_life<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
-    if is_live() { watched(what, spin, work) } else { work() }
+fn with_sign_of_life<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let _sign = is_live().then(|| Sign::of(what));
+    work()
 }
 
 /// The same for a file that is made; in a pipe it is a line now and then.
-pub(crate) fn with_making_progress<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
-    watched(what, if is_live() { spin } else { count_seconds }, work)
+fn with_making_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let _sign = Sign::of(what);
+    work()
 }
 
-/// Whether something is under way that says so.
-static WATCHED: AtomicBool = AtomicBool::new(false);
-
-/// Does something, and has `show` say so until it is done when that takes more than a second.
-fn watched<T>(what: &'static str, show: fn(&str, &Receiver<()>), work: impl FnOnce() -> T) -> T {
-    // What is done as a part of something else is not told beside it.
-    if WATCHED.swap(true, Ordering::Relaxed) {
-        return work();
-    }
-    let (done, waiting) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            if waiting.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                show(what, &waiting);
-            }
-        });
-        let made = work();
-        drop(done);
-        WATCHED.store(false, Ordering::Relaxed);
-        made
-    })
-}
-
-/// Turns until the other side is dropped.
-fn spin(what: &str, waiting: &Receiver<()>) {
-    let spinner = ProgressBar::new_spinner();
-    bars::message(&spinner, what);
-    spinner.enable_steady_tick(Duration::from_millis(100));
-    let _ = waiting.recv();
-    spinner.finish_and_clear();
-}
-
-/// A line at once and one every ten seconds until the other side is dropped.
-fn count_seconds(what: &str, waiting: &Receiver<()>) {
-    let begun = Instant::now();
-    note!("{what}");
-    while waiting.recv_timeout(Duration::from_secs(10)) == Err(RecvTimeoutError::Timeout) {
-        note!("{what}: {} s so far", begun.elapsed().as_secs() + 1);
+/// Says what was opened although it should not be.
+fn tell_trusted(found: &Found) {
+    // Who has started again has said it.
+    if std::env::var_os(STARTED_AGAIN).is_none() {
+        found.opened_by_trust().iter().for_each(|line| note!("{line}"));
     }
 }

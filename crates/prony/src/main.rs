@@ -5,41 +5,32 @@ mod output;
 
 mod args;
 mod command;
-mod discover;
-mod fetch;
-mod gate_options;
-mod machine;
-mod model;
-mod resolve;
-mod roofline;
-mod run;
-mod runtime;
-mod system;
-mod trust;
 mod version;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use prony_plan::{engine_options, images, options};
+use prony_run::system;
+use prony_runtimes::policy;
+use prony_work::{CHILD_VERB, WORKER_VERB};
 
 use crate::args::{Cli, Verb};
 use crate::output::StdoutError;
 
 fn main() -> ExitCode {
     // Children of this very binary; no verbs for people, so the command line does not know them.
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == run::WORKER_VERB) {
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == WORKER_VERB) {
         return finish(command::worker());
     }
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == prony_bench::CHILD_VERB) {
-        return finish(Err(prony_bench::run_child(std::env::args_os().skip(2)).into()));
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == CHILD_VERB) {
+        return finish(Err(prony_work::run_child(std::env::args_os().skip(2)).into()));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
     output::set_quiet(cli.quiet);
-    trust::set_policy(cli.verb.policy());
+    policy::set_policy(cli.verb.policy());
     mend_machine();
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),
@@ -61,6 +52,12 @@ fn main() -> ExitCode {
         Verb::Man(args) => command::man(&args),
     };
     finish(outcome)
+}
+
+/// Ends the process where a Ctrl-C reaches work that cannot be asked to stop.
+pub(crate) fn leave_interrupted() {
+    // Not through destructors of libraries that are at work in another thread.
+    std::process::exit(i32::from(u8::from(prony_types::ExitCode::Interrupted)));
 }
 
 /// Undoes what an earlier command that died had changed about the machine.

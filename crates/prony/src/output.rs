@@ -19,7 +19,9 @@ macro_rules! note {
 }
 
 pub(crate) mod bars;
+mod cells;
 mod making;
+mod view;
 
 use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
@@ -30,7 +32,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde::Serialize;
 
-pub(crate) use self::making::{MakingProgress, Pace, words};
+pub(crate) use self::cells::Cells;
+pub(crate) use self::making::{MakingProgress, show_making};
+pub(crate) use self::view::{Sign, View};
 
 /// Set once, before the first command, and only read afterwards.
 static QUIET: AtomicBool = AtomicBool::new(false);

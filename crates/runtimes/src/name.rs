@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuntimeName {
+pub enum Package {
     /// ONNX Runtime for CPUs.
     Onnxruntime,
     /// ONNX Runtime with its CUDA provider.
@@ -15,31 +15,30 @@ pub enum RuntimeName {
     Ffmpeg,
 }
 
-impl RuntimeName {
+impl Package {
     /// All of them.
-    pub const ALL: [RuntimeName; 4] =
-        [RuntimeName::Onnxruntime, RuntimeName::OnnxruntimeGpu, RuntimeName::Openvino, RuntimeName::Ffmpeg];
+    pub const ALL: [Package; 4] = [Package::Onnxruntime, Package::OnnxruntimeGpu, Package::Openvino, Package::Ffmpeg];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
-            RuntimeName::Onnxruntime => "onnxruntime",
-            RuntimeName::OnnxruntimeGpu => "onnxruntime-gpu",
-            RuntimeName::Openvino => "openvino",
-            RuntimeName::Ffmpeg => "ffmpeg",
+            Package::Onnxruntime => "onnxruntime",
+            Package::OnnxruntimeGpu => "onnxruntime-gpu",
+            Package::Openvino => "openvino",
+            Package::Ffmpeg => "ffmpeg",
         }
     }
 
     /// The package whose wheel carries it.
     pub fn package(self) -> &'static str {
         match self {
-            RuntimeName::Ffmpeg => "imageio-ffmpeg",
+            Package::Ffmpeg => "imageio-ffmpeg",
             other => other.as_str(),
         }
     }
 }
 
-impl fmt::Display for RuntimeName {
+impl fmt::Display for Package {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }

@@ -13,7 +13,7 @@ use zip::ZipArchive;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{self, Record};
-use crate::{RuntimeName, Version, disk_error, layout};
+use crate::{Package, Version, disk_error, layout};
 
 /// The largest file that a wheel may hold; CUDA providers are about a tenth of it.
 const MAX_FILE_BYTES: u64 = 3 << 30;
@@ -91,7 +91,7 @@ impl Wheel {
     /// and may end it.
     pub fn unpack(
         &mut self,
-        runtime: RuntimeName,
+        runtime: Package,
         into: &Path,
         on_bytes: &mut dyn FnMut(u64) -> anyhow::Result<()>,
     ) -> anyhow::Result<Vec<FileRecord>> {

@@ -9,8 +9,10 @@ mod detection;
 mod engine;
 mod environment;
 mod event;
+mod fate;
 mod image;
 mod job;
+mod needs;
 pub mod os_text;
 mod plan;
 mod record;
@@ -37,6 +39,7 @@ pub use engine::{
 };
 pub use environment::{Check, CpuRecord, Environment, GpuRecord, Outcome, PythonPackage, RuntimeRecord, RuntimeState};
 pub use event::{EvaluationProblem, Event, EventKind, FailureKind, OutputCheck};
+pub use fate::Fate;
 pub use image::{Image, PixelFormat, Pixels};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
 pub use plan::{

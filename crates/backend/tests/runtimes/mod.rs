@@ -4,13 +4,13 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use prony_backend::backend;
 use prony_backend::conformance::Subject;
-use prony_backend::{backend, needs};
 use prony_types::{BackendName, RuntimeName, RuntimeSpec};
 
 /// A backend with its library. Where that is not there the test says so, or fails if `PRONY_TEST_REQUIRE` is set.
 pub(crate) fn subject(name: BackendName) -> Option<Subject> {
-    let Some((runtime, _)) = needs(name) else {
+    let Some((runtime, _)) = name.needs() else {
         return Some(Subject { backend: backend(name), runtime: None });
     };
     let found = find(runtime);

@@ -6,9 +6,9 @@ use clap::Args;
 use prony_types::{BackendName, HeadChoice, Precision};
 
 use super::{PrintArgs, TrustArgs, WaitArgs};
-use crate::engine_options::EngineArgs;
-use crate::gate_options::GateLimit;
-use crate::options::{ImageSize, Library, os_text, os_value};
+use prony_plan::engine_options::EngineArgs;
+use prony_plan::gate_options::GateLimit;
+use prony_plan::options::{ImageSize, Library, os_text, os_value};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 use prony_types::Precision;
 
 use super::PrintArgs;
-use crate::options::{os_text, yes_or_no};
+use prony_plan::options::{os_text, yes_or_no};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

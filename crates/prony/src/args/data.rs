@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use prony_types::{DataSource, DataSpec, SceneKind};
 
 use super::PrintArgs;
-use crate::fetch::Sha256Hex;
+use prony_fetch::Sha256Hex;
 
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {

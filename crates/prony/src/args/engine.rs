@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use prony_types::Precision;
 
 use super::{PrintArgs, TrustArgs, WaitArgs};
-use crate::engine_options::EngineArgs;
-use crate::options::{DeviceIndex, ImageSize, Library, Size, os_text, os_value};
+use prony_plan::engine_options::EngineArgs;
+use prony_plan::options::{DeviceIndex, ImageSize, Library, Size, os_text, os_value};
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]

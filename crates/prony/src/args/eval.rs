@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{BenchArgs, LibrariesArgs, PrintArgs, WaitArgs};
-use crate::options::BenchOptions;
+use prony_plan::options::BenchOptions;
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use prony_forge::export::{EndToEnd, OPSETS};
 
 use super::PrintArgs;
-use crate::options::ImageSize;
+use prony_plan::options::ImageSize;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

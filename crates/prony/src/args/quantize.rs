@@ -6,9 +6,9 @@ use clap::{ArgAction, Args};
 use prony_types::{BackendName, CalibrationMethod, QuantiseFor};
 
 use super::{PrintArgs, TrustArgs};
-use crate::engine_options::{CALIBRATION_FRAMES, CALIBRATION_SEED, REWRITE_METHOD};
-use crate::gate_options::GateLimit;
-use crate::options::{ImageSize, Library, os_text, os_value, yes_or_no};
+use prony_plan::engine_options::{CALIBRATION_FRAMES, CALIBRATION_SEED, REWRITE_METHOD};
+use prony_plan::gate_options::GateLimit;
+use prony_plan::options::{ImageSize, Library, os_text, os_value, yes_or_no};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

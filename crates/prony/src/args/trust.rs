@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Verb;
-use crate::trust::Policy;
+use prony_runtimes::policy::Policy;
 
 /// Part of every command that opens libraries.
 #[derive(Clone, Copy, Debug, Default, Args)]

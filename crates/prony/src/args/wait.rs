@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::options::Seconds;
+use prony_plan::options::Seconds;
 
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct WaitArgs {

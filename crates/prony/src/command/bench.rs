@@ -1,6 +1,5 @@
 //! `prony bench`: options to plan, plan to run, run to table.
 
-mod resume;
 mod summary;
 
 use std::fmt::Write as _;
@@ -18,23 +17,23 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use self::resume::{earlier_run, resumed};
 use self::summary::summary;
 use crate::args::BenchArgs;
 use crate::command::turn::wait_for_machine;
-use crate::command::{terminal_width, with_sign_of_life};
-use crate::discover::{absent, choose};
-use crate::gate_options::refuse_strange_baseline;
-use crate::machine::machine;
-use crate::options::BenchOptions;
-use crate::output::{Painted, StdoutError, print, print_painted};
-use crate::resolve::{Machine, Resolved, resolve};
-use crate::run::{
-    Beginning, Ending, Files, Interrupt, Redactor, Run, Written, artifacts, check_data, engines_to_build, estimate_s,
-    refuse_if_written, resumed_info, run_info, short_time, utc_stamp,
-};
-use crate::runtime::home;
+use crate::command::{tell_trusted, terminal_width, with_sign_of_life};
+use crate::output::{Cells, Painted, StdoutError, View, print, print_painted};
 use crate::version::VERSION;
+use prony_plan::options::BenchOptions;
+use prony_plan::refuse_strange_baseline;
+use prony_plan::{Machine, Resolved, resolve};
+use prony_run::machine;
+use prony_run::{
+    Beginning, Ending, Files, Redactor, Run, Written, check_data, earlier_run, engines_to_build, estimate_s,
+    refuse_if_written, resumed, resumed_info, run_info, utc_stamp,
+};
+use prony_runtimes::home;
+use prony_runtimes::{absent, choose};
+use prony_work::{Interrupt, short_time};
 
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let earlier = args.resume.as_deref().map(earlier_run).transpose()?;
@@ -43,12 +42,12 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let runs = options.out.clone().unwrap_or_else(|| "runs".into());
     // A record is data: no library is opened because one names it.
     let explicit: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
-    let cache = home::folder(options.home.as_deref()).ok().map(|home| home.join("cache"));
+    let cache = home::folder(options.home.as_deref()).ok().map(|home| home::cache(&home));
     // What is wrong whatever the machine has is said before there is anything to wait for.
     match &earlier {
         Some((folder, _)) => refuse_if_written(folder.path())?,
         None => {
-            let ideal = resolve(options.clone(), &Machine::ideal(cache.clone()))?;
+            let ideal = resolve(options.clone(), &Machine::ideal(cache.clone(), &View))?;
             ideal.plan.evaluation.map(|spec| check_data(&spec.data)).transpose()?;
         }
     }
@@ -64,9 +63,10 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     }
     let look = || machine(&runs, options.home.as_deref(), &explicit);
     let (environment, found) = with_sign_of_life("looking at this machine", look)?;
+    tell_trusted(&found);
     let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
     let own_home = options.home.clone();
-    let artifact_cache = cache.as_deref().map(artifacts);
+    let artifact_cache = cache.as_deref().map(home::artifacts);
     let resolved = match &earlier {
         Some((_, record)) => resumed(record, &args.options, &environment, &found, cache.as_deref())?,
         None => {
@@ -78,6 +78,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
                 cache,
                 // What a container leaves, where that is less than the machine has.
                 mem_available_bytes: prony_probe::MemoryRoom::read(Path::new("/")).map(|room| room.available),
+                watcher: &View,
             };
             resolve(options, &here)?
         }
@@ -115,7 +116,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     greet(&resolved, &summary, files.path());
     let info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
-        None => run_info(id, std::env::args_os().map(|word| to_text(&word)).collect())?,
+        None => run_info(id, std::env::args_os().map(|word| to_text(&word)).collect(), VERSION)?,
     };
     let begin = Beginning {
         info,
@@ -128,7 +129,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         baseline,
         lock,
     };
-    let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt)?.execute()?;
+    let cells = Cells::new(begin.plan.cells.iter().map(|cell| cell.id.as_str()));
+    let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt, Box::new(cells))?.execute()?;
     if nothing_ran && args.resume.is_none() {
         files.discard()?;
         let reason = record.cells.first().and_then(|cell| cell.reason.clone()).unwrap_or_default();

@@ -16,17 +16,19 @@ use prony_types::{
 use self::outcome::{Outcome, Status, show};
 use crate::args::BuildArgs;
 use crate::command::turn::wait_for_machine;
-use crate::command::with_sign_of_life;
-use crate::discover::{choose, discover_for};
-use crate::model::{Opening, open};
-use crate::options::too_many_threads;
-use crate::resolve::{fits_batch, image_size};
-use crate::run::{Interrupt, Made, Maker, NotMade, artifacts};
-use crate::runtime::home;
-use crate::system::{Places, PreparedSystem, state_folder};
+use crate::command::{tell_trusted, with_sign_of_life};
+use crate::output::{View, show_making};
+use prony_plan::named::{Opening, open};
+use prony_plan::options::too_many_threads;
+use prony_plan::{fits_batch, image_size};
+use prony_run::system::{Places, PreparedSystem, state_folder};
+use prony_run::{Made, Maker, NotMade};
+use prony_runtimes::home;
+use prony_runtimes::{choose, discover_for};
+use prony_work::Interrupt;
 
 pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
-    let mut how = Opening::in_home(args.home.as_deref());
+    let mut how = Opening::in_home(args.home.as_deref(), &View);
     how.export.imgsz = args.imgsz.map(|size| size.0);
     how.export.batch = args.batch;
     let opened = open(&args.model, &how)?;
@@ -39,7 +41,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     let mut engine = args.engine.clone();
     engine.find_images()?.iter().for_each(|found| note!("{found}"));
     let home = home::folder(args.home.as_deref())?;
-    let cache = artifacts(&home.join("cache"));
+    let cache = home::artifacts(&home::cache(&home));
     let interrupt = Interrupt::listen()?;
     let runtime = match runtime(args, &home)? {
         Ok(runtime) => runtime,
@@ -57,7 +59,10 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     // Kernels are timed while an engine is built: not beside a timed cell.
     let Some(_lock) = wait_for_machine(&interrupt, args.wait)? else { return Ok(ExitCode::Interrupted) };
     fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
-    let prepared = args.prepare.then(|| PreparedSystem::begin(&state_folder()?, Places::here())).transpose()?;
+    let prepared = args
+        .prepare
+        .then(|| PreparedSystem::begin(&state_folder()?, Places::here(), |problem| say!("{problem}")))
+        .transpose()?;
     prepared.iter().flat_map(|prepared| &prepared.notes).for_each(|note| note!("{note}"));
     let scenes = matches!(spec.source, ModelSource::Builtin(_));
     let mut outcomes = Vec::new();
@@ -82,7 +87,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             timeout_s: args.engine.build_timeout_s().unwrap_or(BUILD_TIMEOUT_S),
             ring_fd: -1,
         };
-        let maker = Maker { log: cache.join("build.log"), interrupt: &interrupt };
+        let maker = Maker { log: cache.join("build.log"), interrupt: &interrupt, show: &show_making() };
         let status = status(maker.make(&job.cell.clone(), Job::Prepare(job)));
         let mut outcome = Outcome { precision, status, copied_to: None };
         if let (Status::Made { artifact, .. }, Some(out)) = (&outcome.status, &args.out) {
@@ -136,7 +141,7 @@ fn check(
         bail!("{} is an engine already; give the ONNX file that it was built from", args.model);
     }
     args.engine.check(precisions)?;
-    crate::trust::check_plugins(&args.engine.plugin)?;
+    prony_runtimes::policy::check_plugins(&args.engine.plugin)?;
     let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", spec.name);
     let profiled = |input: &str| args.engine.profile.iter().any(|profile| profile.0.input == input);
     if let Some(input) = info.inputs.first()
@@ -160,6 +165,7 @@ fn runtime(args: &BuildArgs, home: &Path) -> anyhow::Result<Result<RuntimeSpec, 
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let look = || discover_for(BackendName::Tensorrt, home, &explicit);
     let found = with_sign_of_life("looking for TensorRT", look)?;
+    tell_trusted(&found);
     Ok(choose(&found, BackendName::Tensorrt).and_then(|spec| spec.ok_or_else(|| "no TensorRT here".to_owned())))
 }
 

@@ -8,11 +8,11 @@ use serde_json::json;
 use crate::args::{CacheArgs, CacheVerb, PruneArgs, PruneRule};
 use crate::command::with_sign_of_life;
 use crate::output::{print, print_json};
-use crate::run::artifacts;
-use crate::runtime::{home, megabytes};
+use prony_runtimes::home;
+use prony_work::megabytes;
 
 pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
-    let cache = Cache::at(artifacts(&home::folder(args.home.as_deref())?.join("cache")));
+    let cache = Cache::at(home::artifacts(&home::cache(&home::folder(args.home.as_deref())?)));
     match &args.verb {
         CacheVerb::List(print) => list(&cache, print.json),
         CacheVerb::Prune(rule) => prune(&cache, rule),

@@ -11,9 +11,9 @@ use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, Run
 
 use crate::args::CompareArgs;
 use crate::command::terminal_width;
-use crate::gate_options;
 use crate::output::print_painted;
-use crate::run::{Recorded, Scores, paired};
+use prony_plan::gate_options;
+use prony_run::{Recorded, Scores, paired};
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let limits = gate_options::limits_of(&args.gate)?;

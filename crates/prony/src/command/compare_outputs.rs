@@ -18,7 +18,8 @@ use self::side::{Prepared, Side};
 use super::executor::{EngineShapes, Wish, backend_for, tell_loader};
 use super::with_sign_of_life;
 use crate::args::CompareOutputsArgs;
-use crate::model::{Opened, Opening};
+use crate::output::View;
+use prony_plan::named::{Opened, Opening};
 
 pub(crate) fn compare_outputs(args: &CompareOutputsArgs) -> anyhow::Result<ExitCode> {
     let bound = args.bound;
@@ -170,9 +171,9 @@ fn attempt(args: &CompareOutputsArgs, [of_a, of_b]: &[Prepared; 2]) -> anyhow::R
 }
 
 fn open(name: &str, args: &CompareOutputsArgs) -> anyhow::Result<Opened> {
-    let mut how = Opening::in_home(args.home.as_deref());
+    let mut how = Opening::in_home(args.home.as_deref(), &View);
     how.export.imgsz = args.imgsz.map(|size| size.0);
-    let opened = crate::model::open(name, &how)?;
+    let opened = prony_plan::named::open(name, &how)?;
     opened.notes.iter().for_each(|note| note!("{note}"));
     Ok(opened)
 }

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::target::Target;
 use crate::args::ConvertArgs;
 use crate::command::with_making_progress;
-use crate::model::{Located, Opening, locate, open};
-use crate::output::print;
-use crate::runtime::megabytes;
+use crate::output::{View, print};
 use crate::version::VERSION;
+use prony_plan::named::{Located, Opening, locate, open};
+use prony_work::megabytes;
 
 /// The form of what is written beside the file.
 const SCHEMA: &str = "prony.convert/1";
@@ -29,7 +29,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     note.iter().for_each(|note| note!("{note}"));
     let target = Target::find(args.output.as_deref(), &source, &format!("-{}", spec.precision), args.force)?;
     let (made, model) = with_making_progress("converting", || -> anyhow::Result<(Converted, ModelFile)> {
-        let model = open(&args.model, &Opening::in_home(None))?.file;
+        let model = open(&args.model, &Opening::in_home(None, &View))?.file;
         let made = to_half(&model, &spec).with_context(|| args.model.clone())?;
         Ok((made, model))
     })?;

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::args::{ChoiceArgs, DataArgs, DataVerb, SynthArgs};
 use crate::command::with_sign_of_life;
 use crate::output::{is_live, print, print_json};
-use crate::run::Interrupt;
+use prony_work::Interrupt;
 
 pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
     match args.verb {

@@ -9,16 +9,17 @@ use prony_types::text::printable_lines;
 use serde_json::json;
 
 use crate::args::DoctorArgs;
-use crate::command::with_sign_of_life;
-use crate::machine::machine;
+use crate::command::{tell_trusted, with_sign_of_life};
 use crate::output::{print, print_json, print_painted};
+use prony_run::machine;
 
 /// It reports and does not gate: a machine without anything, or one with a FAIL, is no error.
 pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     // Runs go below the current folder unless told otherwise.
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let look = || machine(Path::new("."), args.home.as_deref(), &explicit);
-    let (environment, _) = with_sign_of_life("looking at this machine", look)?;
+    let (environment, found) = with_sign_of_life("looking at this machine", look)?;
+    tell_trusted(&found);
     let text = match args.print.json {
         true => serde_json::to_string_pretty(&environment)? + "\n",
         false => prony_probe::env_report(&environment),

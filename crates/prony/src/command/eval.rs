@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use crate::args::EvalArgs;
 use crate::command::with_sign_of_life;
-use crate::options::BenchOptions;
 use crate::output::print;
-use crate::run::scored;
+use prony_plan::options::BenchOptions;
+use prony_run::scored;
 
 /// Problems that are told on the terminal; the rest is counted.
 const TOLD: usize = 5;

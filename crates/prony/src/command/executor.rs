@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use prony_backend::{BackendError, needs, open_artifact};
+use prony_backend::{BackendError, open_artifact};
 use prony_model::ModelFile;
 use prony_types::{
     ArtifactSpec, BackendName, CellStatus, Dim, FailureKind, HeadChoice, ModelInfo, ModelSource, Precision,
@@ -14,14 +14,17 @@ use tempfile::TempDir;
 
 use super::turn::wait_for_machine;
 use crate::args::WaitArgs;
-use crate::discover::{Found, choose, discover_for};
-use crate::engine_options::{EngineArgs, Profile};
-use crate::model::Opened;
-use crate::options::{BenchOptions, DeviceIndex, ImageSize};
-use crate::resolve::{Machine, Resolved, resolve};
-use crate::run::{Interrupt, Maker, NotMade, artifacts, engines_to_build, writable};
-use crate::runtime::home;
-use crate::trust::{STARTED_AGAIN, check_plugins, search_paths};
+use crate::command::tell_trusted;
+use crate::output::{View, show_making};
+use prony_plan::engine_options::{EngineArgs, Profile};
+use prony_plan::named::Opened;
+use prony_plan::options::{BenchOptions, DeviceIndex, ImageSize};
+use prony_plan::{Machine, Resolved, resolve};
+use prony_run::{Maker, NotMade, engines_to_build, writable};
+use prony_runtimes::home;
+use prony_runtimes::policy::{STARTED_AGAIN, check_plugins, search_paths};
+use prony_runtimes::{Found, choose, discover_for};
+use prony_work::Interrupt;
 
 /// What the command line says about it.
 pub(super) struct Wish<'a> {
@@ -102,14 +105,14 @@ impl Wish<'_> {
     /// The library that a backend opens; `None` for the embedded engine.
     pub(super) fn runtime(&self, name: BackendName) -> anyhow::Result<Option<RuntimeSpec>> {
         check_plugins(&self.engine.plugin)?;
-        match needs(name) {
+        match name.needs() {
             Some(_) => found_runtime(name, self.home, &self.libraries),
             None => Ok(None),
         }
     }
 
     fn found(&self, name: BackendName) -> anyhow::Result<Found> {
-        discover_for(name, &home::folder(self.home).unwrap_or_default(), &self.libraries)
+        discovered(name, self.home, &self.libraries)
     }
 
     /// Builds the engine of an ONNX model, or finds it in the cache, the way `bench` does: in a process of its own, and not
@@ -120,7 +123,7 @@ impl Wish<'_> {
         precision: Precision,
         shapes: EngineShapes,
     ) -> anyhow::Result<Option<BuiltEngine>> {
-        let cache = home::folder(self.home).ok().map(|home| home.join("cache"));
+        let cache = home::folder(self.home).ok().map(|home| home::cache(&home));
         let tensorrt = self.found(BackendName::Tensorrt)?;
         let runtime = |name: BackendName| match name {
             BackendName::Tensorrt => choose(&tensorrt, name),
@@ -134,6 +137,7 @@ impl Wish<'_> {
             cpus: u32::MAX,
             cache: cache.clone(),
             mem_available_bytes: None,
+            watcher: &View,
         };
         let Resolved { plan, fates, .. } = resolve(self.options(model, precision, shapes), &here)?;
         let mut cell = plan.cells.into_iter().next().context("no engine was planned")?;
@@ -146,7 +150,7 @@ impl Wish<'_> {
         cell.model = model.spec.clone();
         plan.notes.iter().for_each(|note| note!("{note}"));
         let interrupt = Interrupt::listen()?;
-        let cache = cache.as_deref().map(artifacts).filter(|cache| writable(cache).is_ok());
+        let cache = cache.as_deref().map(home::artifacts).filter(|cache| writable(cache).is_ok());
         let folder = if cache.is_none() { Some(tempfile::tempdir()?) } else { None };
         let place = cache.clone().or(folder.as_ref().map(|folder| folder.path().to_owned())).unwrap_or_default();
         let to_build = engines_to_build(std::iter::once(&cell), cache.as_deref(), &tensorrt.gpus);
@@ -155,7 +159,7 @@ impl Wish<'_> {
         if matches!(lock, Some(None)) {
             return Ok(None);
         }
-        let maker = Maker { log: place.join("build.log"), interrupt: &interrupt };
+        let maker = Maker { log: place.join("build.log"), interrupt: &interrupt, show: &show_making() };
         let made = maker.make_for(&mut cell, &plan.reference, &place);
         drop(lock);
         let notes = match made {
@@ -164,7 +168,7 @@ impl Wish<'_> {
             Err(NotMade::Failed(FailureKind::Model | FailureKind::Input, reason)) => bail!("{reason}"),
             Err(NotMade::Failed(_, reason)) => return Err(impossible(BackendName::Tensorrt, &reason).into()),
         };
-        interrupt.exit_when_asked();
+        interrupt.when_asked(crate::leave_interrupted);
         let artifact = cell.artifact.context("no engine was built")?;
         let file = open_artifact(&artifact, BackendName::Tensorrt)?;
         Ok(Some(BuiltEngine { file, artifact, notes, _folder: folder }))
@@ -214,13 +218,20 @@ impl EngineShapes {
     }
 }
 
+/// What there is for a backend.
+fn discovered(name: BackendName, home: Option<&Path>, explicit: &[(RuntimeName, PathBuf)]) -> anyhow::Result<Found> {
+    let found = discover_for(name, &home::folder(home).unwrap_or_default(), explicit)?;
+    tell_trusted(&found);
+    Ok(found)
+}
+
 /// What is found here for a backend, or among what was named.
 pub(super) fn found_runtime(
     name: BackendName,
     home: Option<&Path>,
     explicit: &[(RuntimeName, PathBuf)],
 ) -> anyhow::Result<Option<RuntimeSpec>> {
-    let found = discover_for(name, &home::folder(home).unwrap_or_default(), explicit)?;
+    let found = discovered(name, home, explicit)?;
     // A backend that was named and is not here has failed, as in `bench`.
     Ok(choose(&found, name).map_err(|reason| impossible(name, &reason))?)
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::target::Target;
 use crate::args::ExportArgs;
 use crate::command::with_making_progress;
-use crate::model::{Located, is_checkpoint, locate};
 use crate::output::print;
+use prony_plan::named::{Located, is_checkpoint, locate};
 
 pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let started = Instant::now();

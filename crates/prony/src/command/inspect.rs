@@ -25,13 +25,13 @@ use self::backends::Runners;
 use self::graph::Graph;
 use crate::args::InspectArgs;
 use crate::command::turn::wait_for_machine;
-use crate::command::with_sign_of_life;
-use crate::discover::{Found, choose, discover, discover_for, question};
-use crate::model::{Opening, is_checkpoint, locate};
-use crate::output::print;
-use crate::run::Interrupt;
-use crate::runtime::home;
-use crate::trust::check_plugins;
+use crate::command::{tell_trusted, with_sign_of_life};
+use crate::output::{View, print};
+use prony_plan::named::{Opening, is_checkpoint, locate};
+use prony_runtimes::home;
+use prony_runtimes::policy::check_plugins;
+use prony_runtimes::{Found, choose, discover, discover_for, question};
+use prony_work::Interrupt;
 
 /// How long an engine may take to be opened and its layers to be timed. Gigabytes from a slow card take minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -133,10 +133,10 @@ fn of_checkpoint(args: &InspectArgs, path: &Path) -> anyhow::Result<String> {
 
 /// The ONNX file of a checkpoint, looked at.
 fn as_graph(args: &InspectArgs) -> anyhow::Result<Findings<'_>> {
-    let mut how = Opening::in_home(args.home.as_deref());
+    let mut how = Opening::in_home(args.home.as_deref(), &View);
     how.export.imgsz = args.imgsz.map(|size| size.0);
     how.export.batch = args.batch.unwrap_or(1);
-    let opened = with_sign_of_life("writing the graph", || crate::model::open(&args.model, &how))?;
+    let opened = with_sign_of_life("writing the graph", || prony_plan::named::open(&args.model, &how))?;
     match with_sign_of_life("looking at the model", || look(args, &opened.spec.source))? {
         Looked::Graph(findings) => Ok(*findings),
         Looked::Engine(_) => bail!("{} was made into an engine", args.model),
@@ -202,7 +202,9 @@ fn look<'a>(args: &'a InspectArgs, source: &ModelSource) -> anyhow::Result<Looke
 /// What is on this machine to run models with.
 fn search(args: &InspectArgs) -> anyhow::Result<Found> {
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
-    discover(&home_of(args)?, &explicit)
+    let found = discover(&home_of(args)?, &explicit)?;
+    tell_trusted(&found);
+    Ok(found)
 }
 
 fn home_of(args: &InspectArgs) -> anyhow::Result<PathBuf> {
@@ -218,6 +220,7 @@ fn tensorrt(args: &InspectArgs) -> anyhow::Result<Result<RuntimeSpec, String>> {
     let home = home_of(args)?;
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let found = discover_for(BackendName::Tensorrt, &home, &explicit)?;
+    tell_trusted(&found);
     let chosen = choose(&found, BackendName::Tensorrt);
     Ok(chosen.and_then(|runtime| runtime.ok_or_else(|| "tensorrt: no library".to_owned())))
 }

@@ -17,13 +17,13 @@ use self::text::Outcome;
 use super::executor::{found_runtime, tell_loader};
 use super::target::Target;
 use crate::args::QuantizeArgs;
-use crate::engine_options::calibration_source;
-use crate::images::meant;
-use crate::model::{Located, Opening, locate, open};
-use crate::output::MakingProgress;
-use crate::resolve::image_size;
-use crate::run::{Interrupt, artifacts};
-use crate::runtime::home;
+use crate::output::{MakingProgress, View};
+use prony_plan::engine_options::calibration_source;
+use prony_plan::image_size;
+use prony_plan::images::meant;
+use prony_plan::named::{Located, Opening, locate, open};
+use prony_runtimes::home;
+use prony_work::Interrupt;
 
 pub(crate) fn quantize(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     attempt(args).or_else(|error| {
@@ -46,14 +46,14 @@ fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     let Located { source, note } = locate(&args.model)?;
     note.iter().for_each(|note| note!("{note}"));
     let gate = Gate::asked(args, &source)?;
-    let mut how = Opening::in_home(args.home.as_deref());
+    let mut how = Opening::in_home(args.home.as_deref(), &View);
     how.export.imgsz = args.imgsz.map(|size| size.0);
     let model = open(&args.model, &how)?.file;
     let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", args.model);
     let imgsz = image_size(&args.imgsz.map(|size| size.0), HeadChoice::None, &model.info).map_err(of_model)?;
     let target = Target::find(args.output.as_deref(), &source, "-int8", args.force)?;
     let runtime = runtime(args)?;
-    let folder = home::folder(args.home.as_deref()).ok().map(|home| artifacts(&home.join("cache")));
+    let folder = home::folder(args.home.as_deref()).ok().map(|home| home::artifacts(&home::cache(&home)));
     // A folder that cannot be made is one without a cache.
     let folder = folder.filter(|folder| std::fs::create_dir_all(folder).is_ok());
     let site = Site { cache: folder.as_deref(), runtime: runtime.as_ref(), imgsz, threads: args.threads };
@@ -113,7 +113,7 @@ impl Work<'_> {
         if self.interrupt.asked() {
             self.progress.clear();
             say!("interrupted; nothing was written");
-            std::process::exit(i32::from(u8::from(ExitCode::Interrupted)));
+            crate::leave_interrupted();
         }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::args::{ReportArgs, ReportFormat};
 use crate::command::terminal_width;
 use crate::output::{print, print_json, print_painted};
-use crate::run::{Redactor, pictures};
+use prony_run::{Redactor, pictures};
 
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let mut record = prony_store::read_record_at(&args.run)?;

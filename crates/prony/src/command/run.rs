@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use indicatif::ProgressBar;
-use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, needs, open_engine, precision_of};
+use prony_backend::{BackendError, Session, SessionSpec, affinity, backend, open_engine, precision_of};
 use prony_bench::outputs_sha256;
 use prony_bench::tensors::output_spec;
 use prony_types::{BackendName, ExitCode, FailureKind, HeadChoice, ModelInfo, PostSpec, TensorSpec};
@@ -25,10 +25,10 @@ pub(crate) use self::shape::Shape;
 use self::summary::{OutputSummary, Summary};
 use super::executor::{EngineShapes, Wish, backend_for, tell_loader};
 use crate::args::RunArgs;
-use crate::model::{Opening, open};
-use crate::options::too_many_threads;
-use crate::output::{bars, is_live};
-use crate::resolve::share;
+use crate::output::{View, bars, is_live};
+use prony_plan::named::{Opening, open};
+use prony_plan::options::too_many_threads;
+use prony_plan::share;
 
 /// Most boxes an image, as in `bench`.
 const MAX_DET: u32 = 300;
@@ -55,7 +55,7 @@ fn attempt(args: &RunArgs) -> anyhow::Result<ExitCode> {
         max_det: MAX_DET,
         multi_label: false,
     };
-    let opened = open(&args.model, &Opening::in_home(args.home.as_deref()))?;
+    let opened = open(&args.model, &Opening::in_home(args.home.as_deref(), &View))?;
     opened.notes.iter().for_each(|note| note!("{note}"));
     let model = &opened.file;
     let name = backend_for(&args.model, model, args.backend, BackendName::Rten)?;
@@ -201,7 +201,7 @@ fn millis(since: Instant) -> f64 {
 
 /// What the command line says about the backend's library and its engine.
 fn wish(args: &RunArgs, name: BackendName) -> anyhow::Result<Wish<'_>> {
-    let own = needs(name).map(|(own, _)| own);
+    let own = name.needs().map(|(own, _)| own);
     let library = |library: &OwnLibrary| match (library.name.or(own), own) {
         (Some(of), Some(_)) => Ok((of, library.path.clone())),
         _ => bail!("{name} is built in; --library is for the backends that open one"),

@@ -7,10 +7,14 @@ use prony_types::os_text::path_to_text;
 use serde_json::{Value, json};
 
 use crate::args::{RuntimeArgs, RuntimeInstallArgs, RuntimeListArgs, RuntimeNameArgs, RuntimeVerb};
+use crate::output::View;
 use crate::output::{print, print_json};
-use crate::run::Interrupt;
-use crate::runtime::{self, Installed, Order, Outcome, RuntimeName, Shelf, State, Stopped, Turn, View};
-use crate::runtime::{home, megabytes};
+use prony_run::utc_now;
+use prony_runtimes::home;
+use prony_runtimes::{self as runtimes, Installed, Order, Outcome, Package, Shelf, State, Stopped, Turn};
+use prony_work::Interrupt;
+use prony_work::megabytes;
+use prony_work::{Length, Watcher as _};
 
 /// Version of the format of `--json`.
 const SCHEMA: &str = "prony.runtimes/1";
@@ -28,9 +32,9 @@ pub(crate) fn runtime(args: &RuntimeArgs) -> anyhow::Result<ExitCode> {
 fn install(shelf: &Shelf, args: &RuntimeInstallArgs) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let interrupt = Interrupt::listen()?;
-    let view = View::new();
-    let order = Order { request: &args.runtime, from: args.from.as_deref(), view, interrupt: &interrupt };
-    let (installed, already) = match runtime::install(shelf, &order) {
+    let from = args.from.as_deref();
+    let order = Order { request: &args.runtime, from, watcher: &View, interrupt: &interrupt, now: utc_now() };
+    let (installed, already) = match runtimes::install(shelf, &order) {
         Ok(Outcome::Already(installed)) => (installed, true),
         Ok(Outcome::Installed(installed)) => (installed, false),
         Err(error) if error.is::<Stopped>() => {
@@ -38,7 +42,7 @@ fn install(shelf: &Shelf, args: &RuntimeInstallArgs) -> anyhow::Result<ExitCode>
             return Ok(ExitCode::Interrupted);
         }
         // A file that was named and is no good is bad input; pip, network and disk are failures.
-        Err(error) if args.from.is_some() && !runtime::is_failure(&error) => return Err(error),
+        Err(error) if args.from.is_some() && !runtimes::is_failure(&error) => return Err(error),
         Err(error) => return Ok(failed(&error)),
     };
     if args.print.json {
@@ -62,13 +66,12 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 
 fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let view = View::new();
     let request = &args.runtime;
     if shelf.find(request).is_none() {
         say!("error: {request} is not installed in {}; {}", shelf.folder.display(), what_is(shelf));
         return Ok(ExitCode::CellFailed);
     }
-    let on_wait = || view.say("another prony is changing this folder; waiting for it to end");
+    let on_wait = || View.say("another prony is changing this folder; waiting for it to end");
     let turn = match Turn::wait(shelf, &interrupt, on_wait) {
         Ok(turn) => turn,
         Err(error) if error.is::<Stopped>() => return Ok(ExitCode::Interrupted),
@@ -117,25 +120,27 @@ fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
 
 /// What could be removed, in words.
 fn what_is(shelf: &Shelf) -> String {
-    let all = RuntimeName::ALL.into_iter().flat_map(|name| shelf.versions(name));
+    let all = Package::ALL.into_iter().flat_map(|name| shelf.versions(name));
     let names: Vec<String> = all.map(|found| format!("{}@{}", found.name, found.version)).collect();
     if names.is_empty() { "no runtime is".to_owned() } else { format!("installed: {}", names.join(", ")) }
 }
 
 fn list(shelf: &Shelf, args: &RuntimeListArgs) -> anyhow::Result<ExitCode> {
     Turn::tidy(shelf);
-    let found: Vec<(RuntimeName, Vec<Installed>)> =
-        RuntimeName::ALL.into_iter().map(|name| (name, shelf.versions(name))).collect();
+    let found: Vec<(Package, Vec<Installed>)> =
+        Package::ALL.into_iter().map(|name| (name, shelf.versions(name))).collect();
     let bytes = found.iter().flat_map(|(_, versions)| versions).map(Installed::bytes).sum();
-    let bar = View::new().bar("checking", bytes);
-    let examine = |installed: Installed| {
+    let step = View.step("checking", Length::Bytes(Some(bytes)));
+    let mut done = 0;
+    let mut examine = |installed: Installed| {
         let state = installed.examine();
-        bar.inc(installed.bytes());
+        done += installed.bytes();
+        step.at(done);
         (installed, state)
     };
-    let examined: Vec<(RuntimeName, Vec<(Installed, State)>)> =
-        found.into_iter().map(|(name, versions)| (name, versions.into_iter().map(examine).collect())).collect();
-    bar.finish_and_clear();
+    let examined: Vec<(Package, Vec<(Installed, State)>)> =
+        found.into_iter().map(|(name, versions)| (name, versions.into_iter().map(&mut examine).collect())).collect();
+    drop(step);
     match args.print.json {
         true => print_json(&as_json(shelf, &examined))?,
         false => print(as_text(&examined))?,
@@ -154,7 +159,7 @@ fn described(installed: &Installed) -> Value {
     })
 }
 
-fn as_json(shelf: &Shelf, examined: &[(RuntimeName, Vec<(Installed, State)>)]) -> Value {
+fn as_json(shelf: &Shelf, examined: &[(Package, Vec<(Installed, State)>)]) -> Value {
     let version = |(installed, state): &(Installed, State)| {
         let problem = if let State::Damaged(what) = state { Some(what) } else { None };
         json!({
@@ -166,7 +171,7 @@ fn as_json(shelf: &Shelf, examined: &[(RuntimeName, Vec<(Installed, State)>)]) -
             "path": installed.main().as_deref().map(path_to_text),
         })
     };
-    let runtime = |(name, versions): &(RuntimeName, Vec<(Installed, State)>)| {
+    let runtime = |(name, versions): &(Package, Vec<(Installed, State)>)| {
         json!({
             "name": name.as_str(),
             "installed": versions.iter().map(version).collect::<Vec<_>>(),
@@ -177,7 +182,7 @@ fn as_json(shelf: &Shelf, examined: &[(RuntimeName, Vec<(Installed, State)>)]) -
     json!({ "schema": SCHEMA, "folder": path_to_text(&shelf.folder), "runtimes": runtimes })
 }
 
-fn as_text(examined: &[(RuntimeName, Vec<(Installed, State)>)]) -> String {
+fn as_text(examined: &[(Package, Vec<(Installed, State)>)]) -> String {
     let mut text = String::new();
     for (name, versions) in examined {
         if versions.is_empty() {

@@ -8,7 +8,8 @@ use indicatif::ProgressBar;
 
 use crate::args::WaitArgs;
 use crate::output::{bars, is_live};
-use crate::run::{Holder, Interrupt, MachineLock, Turn, short_time};
+use prony_run::{Holder, MachineLock, Turn};
+use prony_work::{Interrupt, short_time};
 
 /// Time between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(30);

@@ -1,13 +1,13 @@
 //! How far something is that takes its time to make: a bar on a terminal, elsewhere a line now and then.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use prony_types::BuildProgress;
 
 use super::{bars, is_live};
-use crate::run::short_time;
+use prony_work::short_time;
 
 /// Time between two lines where there is no terminal.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -71,6 +71,15 @@ impl MakingProgress {
     /// Leaves the terminal clean for the result.
     pub(crate) fn clear(&self) {
         self.bar.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+/// For whoever makes things by name: shows progress, and clears it where there is none.
+pub(crate) fn show_making() -> impl Fn(&str, Option<&BuildProgress>) {
+    let shown: RefCell<Option<MakingProgress>> = RefCell::new(None);
+    move |name, progress| match progress {
+        Some(progress) => shown.borrow_mut().get_or_insert_with(|| MakingProgress::new(name)).show(progress),
+        None => shown.take().iter().for_each(MakingProgress::clear),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use prony_types::{CellSpec, Making, Plan};
 
-use crate::resolve::listed;
-use crate::run::{estimate_s, longest_s, short_time};
+use prony_plan::listed;
+use prony_run::{estimate_s, longest_s};
+use prony_work::short_time;
 
 /// More cells than this are counted, not named.
 const NAMED: usize = 8;

@@ -8,8 +8,8 @@ use prony_types::{ArtifactSpec, ExitCode, FailureKind, ModelSpec, Precision};
 use serde_json::{Value, json};
 
 use crate::output::print;
-use crate::run::short_time;
-use crate::runtime::megabytes;
+use prony_work::megabytes;
+use prony_work::short_time;
 
 /// The end of one engine.
 pub(super) struct Outcome {

@@ -6,8 +6,8 @@ use prony_source::{folder, scenes};
 use prony_types::{Image, ModelSource, TensorSpec};
 
 use crate::args::CompareOutputsArgs;
-use crate::images::meant;
-use crate::model::Opened;
+use prony_plan::images::meant;
+use prony_plan::named::Opened;
 
 /// Frames, decoded and in memory.
 pub(super) struct Feed {

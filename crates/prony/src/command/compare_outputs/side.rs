@@ -14,8 +14,8 @@ use prony_vision::{Decoder, Fit, Head, HeadError, Letterbox, Preprocessor};
 use super::feed::{Feed, Frame};
 use super::finding::SideRecord;
 use crate::command::executor::BuiltEngine;
-use crate::model::Opened;
-use crate::resolve::image_size as size_of_input;
+use prony_plan::image_size as size_of_input;
+use prony_plan::named::Opened;
 
 /// What becomes of outputs, as in `bench`.
 const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false };

@@ -6,10 +6,11 @@ use prony_types::os_text::path_to_text;
 use serde_json::{Value, json};
 
 use crate::args::FetchArgs;
-use crate::fetch::{Errand, Fetched, Url, fetch as fetch_one};
-use crate::output::{print, print_json};
-use crate::run::Interrupt;
-use crate::runtime::{View, megabytes};
+use crate::output::{View, print, print_json};
+use crate::version::VERSION;
+use prony_fetch::{Download, Fetched, Url, fetch as fetch_one};
+use prony_work::Interrupt;
+use prony_work::megabytes;
 
 pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     let urls: Vec<Url> = args.urls.iter().map(|url| url.parse()).collect::<anyhow::Result<_>>()?;
@@ -26,6 +27,7 @@ pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
         }
         names.push(name);
     }
+    let agent = format!("prony/{VERSION}");
     let interrupt = Interrupt::listen()?;
     let (mut failed, mut last) = (0, None);
     let mut files = Vec::new();
@@ -34,15 +36,16 @@ pub(super) fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
         false => Ok(()),
     };
     for (index, url) in urls.iter().enumerate() {
-        let errand = Errand {
+        let download = Download {
             url,
             folder: &args.out,
             sha256: args.sha256.get(index),
             size: args.size.get(index).copied(),
-            view: View::new(),
+            watcher: &View,
+            agent: &agent,
             interrupt: &interrupt,
         };
-        let fetched = fetch_one(&errand);
+        let fetched = fetch_one(&download);
         files.push(as_json(url, &fetched));
         match fetched {
             Ok(Fetched::Stopped { part, bytes }) => {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::InfoArgs;
 use crate::output::{print, print_json};
-use crate::run::Interrupt;
+use prony_work::Interrupt;
 
 /// Categories that are listed; a machine gets all of them.
 const LISTED: usize = 100;

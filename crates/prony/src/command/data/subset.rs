@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::args::SubsetArgs;
 use crate::output::{print, print_json};
-use crate::run::Interrupt;
-use crate::runtime::megabytes;
+use prony_work::Interrupt;
+use prony_work::megabytes;
 
 pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
     let data = super::open(&args.choice)?;

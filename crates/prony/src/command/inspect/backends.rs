@@ -7,9 +7,9 @@ use prony_types::{
 use serde_json::{Value, json};
 
 use super::graph::Graph;
-use crate::discover::{Found, choose};
-use crate::roofline::{self, Where};
-use crate::run::MachineLock;
+use prony_run::MachineLock;
+use prony_run::roofline::{self, Where};
+use prony_runtimes::{Found, choose};
 
 /// One backend and this model.
 pub(super) struct Runner {

@@ -8,7 +8,7 @@ use prony_vision::Head;
 use serde_json::{Map, Value, json};
 
 use crate::args::InspectArgs;
-use crate::resolve::{fits_batch, image_size};
+use prony_plan::{fits_batch, image_size};
 
 /// A graph at one input size.
 pub(super) struct Graph {

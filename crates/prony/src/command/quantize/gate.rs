@@ -134,7 +134,7 @@ impl<'a> Gate<'a> {
             library_word.push(&library.path);
             eval.arg("--library").arg(library_word);
         }
-        eval.args(crate::trust::policy().flag());
+        eval.args(prony_runtimes::policy::policy().flag());
         let output = eval.stderr(Stdio::piped()).output().context("cannot start `prony eval`")?;
         work.end_if_asked();
         let said = || String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();

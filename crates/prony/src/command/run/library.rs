@@ -6,7 +6,7 @@ use std::str::FromStr;
 use prony_types::RuntimeName;
 use prony_types::os_text::path_from_text;
 
-use crate::options::Library;
+use prony_plan::options::Library;
 
 /// Where a runtime is; without a name, the one that the backend opens.
 #[derive(Clone, Debug, PartialEq)]
