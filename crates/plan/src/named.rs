@@ -19,7 +19,9 @@ const ENDINGS: [&str; 2] = ["onnx", "pt"];
 /// A model that was found and read.
 #[derive(Debug)]
 pub struct Opened {
+    /// As a plan has it.
     pub spec: ModelSpec,
+    /// What was read.
     pub file: ModelFile,
     /// What was chosen or decided, and should be known.
     pub notes: Vec<String>,
@@ -28,6 +30,7 @@ pub struct Opened {
 /// Where a model is that was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
+    /// Built in, or a file.
     pub source: ModelSource,
     /// Which of several files it is.
     pub note: Option<String>,
@@ -38,6 +41,7 @@ pub struct Located {
 pub struct Opening<'a> {
     /// Where graphs are kept; `None` where there is no home.
     pub artifacts: Option<PathBuf>,
+    /// Its shape and the like.
     pub export: ExportOptions,
     /// Told that a graph is being made.
     pub watcher: &'a dyn Watcher,

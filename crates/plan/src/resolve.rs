@@ -46,11 +46,13 @@ pub struct Machine<'a> {
     pub runtime: &'a dyn Fn(BackendName) -> Result<Option<RuntimeSpec>, String>,
     /// The same reason in a few words, for a list of all that is not here.
     pub absent: &'a dyn Fn(BackendName) -> String,
+    /// How many GPUs there are.
     pub gpus: u32,
     /// CPUs that this process may use.
     pub cpus: u32,
     /// Where caches may be kept from run to run.
     pub cache: Option<PathBuf>,
+    /// Memory that is left.
     pub mem_available_bytes: Option<u64>,
     /// Told what takes its time.
     pub watcher: &'a dyn Watcher,
@@ -74,10 +76,13 @@ impl<'a> Machine<'a> {
 /// A plan, and what is already known about cells that will not run.
 #[derive(Debug)]
 pub struct Resolved {
+    /// What is to be measured.
     pub plan: Plan,
     /// By cell id: why it is skipped or failed without being tried.
     pub fates: BTreeMap<String, Fate>,
+    /// Where run folders go.
     pub out: PathBuf,
+    /// Whether names and paths are left out.
     pub redact: bool,
 }
 
@@ -387,6 +392,7 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(flag: &str, value: T, low: T
     Ok(value)
 }
 
+/// A value between 0 and 1.
 pub fn share(flag: &str, value: f32) -> anyhow::Result<f32> {
     ensure!((0.0..=1.0).contains(&value), "{flag} {value} must lie between 0 and 1");
     Ok(value)

@@ -266,7 +266,8 @@ pub(crate) enum ReportFormat {
   prony report runs/20261115T041200Z-bench                      the table, on the terminal
   prony report runs/20261115T041200Z-bench --format html        writes report.html anew
   prony report runs/20261115T041200Z-bench --format md -o -     Markdown on stdout
-  prony report runs/20261115T041200Z-bench --format html --redact -o share.html")]
+  prony report runs/20261115T041200Z-bench --format html --redact -o share.html
+  prony report --replay runs/20261115T041200Z-bench             makes report.json anew, from the logs alone")]
 pub(crate) struct ReportArgs {
     /// A run folder, or a report.json
     pub(crate) run: PathBuf,
@@ -279,6 +280,9 @@ pub(crate) struct ReportArgs {
     /// Leave host name, user name and paths out
     #[arg(long)]
     pub(crate) redact: bool,
+    /// Make the record anew from the run's events, samples and readings; without --format, --out or --json, report.json
+    #[arg(long)]
+    pub(crate) replay: bool,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }

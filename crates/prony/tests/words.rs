@@ -173,7 +173,7 @@ fn a_name_that_is_not_utf_8_was_refused() {
     let folder = until("the run folder", || {
         let folder = fs::read_dir(&runs).ok()?.next()?.ok()?.path();
         let text = fs::read_to_string(folder.join("events.jsonl")).ok()?;
-        let started = text.lines().find(|line| line.contains("\"started\""))?;
+        let started = text.lines().find(|line| line.contains("\"event\":\"started\""))?;
         let pid = serde_json::from_str::<serde_json::Value>(started).ok()?["pid"].as_u64()?;
         text.contains("round-done").then_some(())?;
         signal(pid as u32, Signal::KILL);

@@ -187,6 +187,7 @@ fn compare_model(
 /// One side of a comparison of two runs: what was recorded, and where.
 #[derive(Clone, Copy)]
 pub struct Recorded<'a> {
+    /// The record.
     pub run: &'a RunRecord,
     /// The run folder, or the record in it.
     pub path: &'a Path,

@@ -141,10 +141,12 @@ impl Files {
         self.folder.log("run.log")
     }
 
+    /// The run folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
+    /// A cell's own folder.
     pub fn cell_dir(&self, slug: &str) -> Result<PathBuf, StoreError> {
         self.folder.cell_dir(slug)
     }
@@ -186,11 +188,13 @@ impl Files {
         written
     }
 
+    /// What the machine is, for people.
     pub fn write_environment(&self, record: &RunRecord) -> anyhow::Result<()> {
         let text = prony_probe::env_report(&self.shown(record).environment);
         Ok(self.folder.write("env_report.txt", text.as_bytes())?)
     }
 
+    /// Replaces `report.json`.
     pub fn write_record(&self, record: &RunRecord) -> anyhow::Result<()> {
         self.folder.write_record(&self.shown(record))?;
         Ok(())

@@ -36,6 +36,7 @@ pub use self::files::{Files, Written, pictures, refuse_if_written};
 pub use self::fold::CellFold;
 pub use self::jobs::{engines_to_build, writable};
 pub use self::lock::{Holder, MachineLock, Turn};
+pub use self::logs::Logs;
 pub use self::machine::machine;
 pub use self::maker::{Made, Maker, NotMade};
 pub use self::record::RecordFold;

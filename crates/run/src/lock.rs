@@ -27,6 +27,7 @@ pub struct MachineLock {
 /// How waiting for the lock ended.
 #[derive(Debug)]
 pub enum Turn {
+    /// The machine is ours.
     Ours(MachineLock),
     /// The user asked to stop.
     Interrupted,

@@ -13,7 +13,7 @@ type Key = (String, u32);
 
 /// Samples and readings that are not handed out yet.
 #[derive(Debug, Default)]
-pub(crate) struct Logs {
+pub struct Logs {
     /// Where samples may lie that are too many for the memory.
     folder: Option<PathBuf>,
     samples: HashMap<Key, Samples>,
@@ -26,13 +26,13 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// Those of a run that has none yet.
-    pub(crate) fn empty(folder: &Path) -> Logs {
+    pub fn empty(folder: &Path) -> Logs {
         Logs { folder: Some(folder.to_owned()), ..Logs::default() }
     }
 
     /// Reads those of a run folder. Samples that do not fit in memory go into files of the system's folder for such, because
     /// the run folder may be read-only.
-    pub(crate) fn read(run: &Path) -> Result<Logs, StoreError> {
+    pub fn read(run: &Path) -> Result<Logs, StoreError> {
         let mut logs = Logs::empty(&std::env::temp_dir());
         each_sample(&run.join("samples.csv"), &mut |row| {
             logs.last_round = logs.last_round.max(row.sample.round);

@@ -16,7 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where artifacts are made.
 pub struct Maker<'a> {
+    /// Where those who make them print to.
     pub log: PathBuf,
+    /// Ends what is under way.
     pub interrupt: &'a Interrupt,
     /// Shows how far what is made by a name is; without progress, that it is over.
     pub show: &'a dyn Fn(&str, Option<&BuildProgress>),
@@ -24,15 +26,21 @@ pub struct Maker<'a> {
 
 /// An artifact that is there now.
 pub struct Made {
+    /// Where it is.
     pub artifact: ArtifactSpec,
+    /// How long it took, now or when it was made.
     pub build_ms: Option<f64>,
+    /// What differs from one that was there.
     pub rebuilt_because: Option<String>,
+    /// What to know about it.
     pub notes: Vec<String>,
 }
 
 /// Why an artifact is not there.
 pub enum NotMade {
+    /// Whose fault it is, and why.
     Failed(FailureKind, String),
+    /// The user asked to stop.
     Interrupted,
 }
 

@@ -45,7 +45,7 @@ impl<'a> Start<'a> {
 
 impl RecordFold {
     /// The record of a run that began with this event; `None` where that is no beginning.
-    pub(crate) fn begun(event: &Happened, logs: Logs) -> Option<RecordFold> {
+    pub fn begun(event: &Happened, logs: Logs) -> Option<RecordFold> {
         Start::of(event).map(|start| RecordFold::begin(&start, logs))
     }
 
@@ -90,7 +90,7 @@ impl RecordFold {
     }
 
     /// Takes notice of something that happened.
-    pub(crate) fn take(&mut self, event: &Happened) {
+    pub fn take(&mut self, event: &Happened) {
         if let Some(start) = Start::of(event) {
             let mut logs = std::mem::take(&mut self.logs);
             for cell in self.cells.drain(..) {
@@ -171,12 +171,12 @@ impl RecordFold {
     }
 
     /// Adds samples of a cell, by its number.
-    pub(crate) fn take_samples(&mut self, cell: usize, fresh: &[Sample]) {
+    pub fn take_samples(&mut self, cell: usize, fresh: &[Sample]) {
         self.cells[cell].take_samples(fresh);
     }
 
     /// Adds a reading of the sensors.
-    pub(crate) fn take_reading(&mut self, reading: &Telemetry) {
+    pub fn take_reading(&mut self, reading: &Telemetry) {
         self.logs.note(reading);
         let Some(attempt) = reading.attempt else { return };
         let timed = reading.cell.as_ref().and_then(|id| self.find(id));
@@ -191,7 +191,7 @@ impl RecordFold {
     }
 
     /// The record, for good.
-    pub(crate) fn into_record(self) -> RunRecord {
+    pub fn into_record(self) -> RunRecord {
         self.record
     }
 
@@ -224,7 +224,7 @@ impl RecordFold {
     }
 
     /// Brings the record up to date with its cells.
-    pub(crate) fn refresh(&mut self) {
+    pub fn refresh(&mut self) {
         let budget = &self.record.plan.budget;
         self.record.cells = self.cells.iter().map(|cell| cell.so_far(budget)).collect();
         let limits = self.record.cells.iter().filter_map(|cell| cell.memory.within_limit);

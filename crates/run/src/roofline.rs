@@ -12,13 +12,18 @@ use prony_types::{BackendName, CellSpec, GpuRecord, ModelSource, PeakRecord, Pre
 /// Where a model runs, as far as a peak depends on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Where<'a> {
+    /// What executes it.
     pub backend: BackendName,
+    /// Which GPU.
     pub device: u32,
+    /// How many threads, where that was said.
     pub threads: Option<u32>,
+    /// Options for its library.
     pub provider: &'a ProviderSpec,
 }
 
 impl<'a> Where<'a> {
+    /// Where a cell runs.
     pub fn of(spec: &'a CellSpec) -> Where<'a> {
         let CellSpec { backend, device, threads, provider, .. } = spec;
         Where { backend: *backend, device: *device, threads: *threads, provider }

@@ -5,17 +5,29 @@ use std::path::Path;
 use prony_forge::{GraphSidecar, Sidecar};
 use prony_plan::options::BenchOptions;
 use prony_runtimes::{RuntimeName, Wheel};
+use prony_run::{Logs, RecordFold};
 use prony_source::coco::{read_instances, read_results};
 use prony_source::dataset::class_names;
 use prony_store::{Secrets, parse_samples, read_lines, read_record_at};
 use prony_types::text::is_unprintable;
-use prony_types::{Event, RunRecord};
+use prony_types::{Happened, Phase, RunRecord, Sample};
 
 use super::case_file;
 use crate::traces::Traces;
 
 /// Columns of the terminal that a table is made for.
 const WIDTH: usize = 80;
+
+/// What every cell of a replayed run has.
+const SAMPLE: Sample = Sample {
+    start_ns: 1_000,
+    phase: Phase::Steady,
+    round: 1,
+    frame: 0,
+    detections: 3,
+    parts_ns: [Some(10), None, Some(500), None, Some(20)],
+    total_ns: 600,
+};
 
 /// The case as a file, for readers that take one.
 fn as_file(input: &[u8], ending: &str) -> Option<std::path::PathBuf> {
@@ -62,16 +74,33 @@ fn rendered(record: &RunRecord, traces: &mut Traces) {
     prony_store::redact(&mut redacted, &secrets);
 }
 
-/// `events.jsonl`.
+/// `events.jsonl`, and the record that is made from it.
 pub(super) fn events(input: &[u8], traces: &mut Traces) {
     let Some(path) = as_file(input, "jsonl") else { return };
-    match read_lines::<Event>(&path) {
+    match read_lines::<Happened>(&path) {
         Ok(events) => {
             traces.count("events", events.len());
-            events.iter().for_each(|event| traces.at_number("kind", std::mem::discriminant(&event.kind)));
+            for event in &events {
+                match event {
+                    Happened::Run(event) => traces.at_number("did", std::mem::discriminant(&event.kind)),
+                    Happened::Worker(event) => traces.at_number("said", std::mem::discriminant(&event.kind)),
+                }
+            }
+            replayed(&events, traces);
         }
         Err(error) => traces.at("events", without(&error.to_string(), &path)),
     }
+}
+
+fn replayed(events: &[Happened], traces: &mut Traces) {
+    let Some((first, others)) = events.split_first() else { return };
+    let Some(mut fold) = RecordFold::begun(first, Logs::empty(&std::env::temp_dir())) else { return };
+    for cell in 0..fold.cells().len() {
+        fold.take_samples(cell, &[SAMPLE; 3]);
+    }
+    others.iter().for_each(|event| fold.take(event));
+    fold.refresh();
+    rendered(fold.record(), traces);
 }
 
 /// `samples.csv`.
@@ -171,7 +200,7 @@ pub(super) fn wheel(input: &[u8], traces: &mut Traces) {
     };
     traces.count("tags", wheel.tags.len());
     let Some(folder) = path.parent().map(|folder| folder.join("unpacked")) else { return };
-    for runtime in RuntimeName::ALL {
+    for runtime in Package::ALL {
         let unpacked = wheel.unpack(runtime, &folder, &mut |_| Ok(()));
         match unpacked {
             Ok(files) => {

@@ -9,8 +9,8 @@ use prony_source::coco::{ResultRow, ResultWriter};
 use prony_source::synth;
 use prony_store::{LineLog, SampleLog};
 use prony_types::{
-    EngineIdentity, EngineSpec, Event, EventKind, FailureKind, HalfSpec, Phase, Precision, RewriteSpec, Sample,
-    SceneKind,
+    CellStatus, Doing, EngineIdentity, EngineSpec, Event, EventKind, FailureKind, HalfSpec, Happened, Phase, Precision,
+    RewriteSpec, RunEvent, RunEventKind, RunRecord, Sample, SceneKind,
 };
 
 use crate::{fixture, wheels};
@@ -41,13 +41,38 @@ pub(super) fn events() -> Vec<Vec<u8>> {
         EventKind::Throughput { frames: 99, seconds: 0.5, in_flight: 2 },
         EventKind::Failed { kind: FailureKind::Model, message: "cannot load it".into(), device: None },
     ];
+    let RunRecord { run, plan, environment, .. } =
+        fixture::record(vec![fixture::cell("yolo", Precision::Fp16, 4.0, 7)]);
+    let cell = plan.cells.first().map(|cell| cell.id.clone()).unwrap_or_default();
+    let began = RunEventKind::Began {
+        info: run,
+        plan,
+        environment,
+        fates: BTreeMap::new(),
+        earlier: None,
+        baseline: None,
+    };
+    let last = [
+        RunEventKind::Doing { cell: cell.clone(), doing: Doing::Measuring },
+        RunEventKind::Unreferenced { cell: cell.clone(), reason: "none".into() },
+        RunEventKind::Closed { cell, status: CellStatus::Completed, reason: None, lost: 0 },
+        RunEventKind::Ended {
+            finished: "2026-11-15T04:12:00Z".into(),
+            wall_s: 9.0,
+            interrupted: false,
+            accuracy_comparisons: Vec::new(),
+        },
+    ];
+    let did = |t_ns, kind: &RunEventKind| Happened::Run(Box::new(RunEvent { t_ns, kind: kind.clone() }));
     let log = |count: usize| {
         written(|folder| {
             let path = folder.join("events.jsonl");
             let mut log = LineLog::open(&path).ok()?;
+            log.append(&did(0, &began)).ok()?;
             for (t_ns, kind) in (1..).zip(kinds.iter().take(count)) {
                 log.append(&Event { t_ns, cell: "yolo:rten:fp32".into(), slot: 0, kind: kind.clone() }).ok()?;
             }
+            last.iter().take(count).try_for_each(|kind| log.append(&did(9, kind))).ok()?;
             Some(vec![fs::read(path).ok()?])
         })
     };

@@ -391,6 +391,7 @@ fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<
     Err(format!("--device {device} does not exist: {name} has {devices} {plural}"))
 }
 
+/// Whether a model takes so many images at once.
 pub fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
     // An engine's shapes are known when it is opened; what does not fit is found there.
     let Some(input) = info.inputs.first() else { return Ok(()) };

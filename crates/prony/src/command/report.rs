@@ -5,21 +5,33 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum as _;
-use prony_files::Folder;
+use prony_files::{Folder, Kind};
 use prony_types::os_text::path_to_text;
 use prony_types::{ExitCode, RunRecord};
 use serde_json::json;
 
 use crate::args::{ReportArgs, ReportFormat};
-use crate::command::terminal_width;
+use crate::command::{terminal_width, with_sign_of_life};
 use crate::output::{print, print_json, print_painted};
 use prony_run::{Redactor, pictures};
 
+/// Name of the record in a run folder.
+const RECORD: &str = "report.json";
+/// Name of a record that was replaced.
+const KEPT: &str = "report.json.before";
+
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    let mut record = prony_store::read_record_at(&args.run)?;
     let folder =
-        if args.run.is_dir() { args.run.clone() } else { args.run.parent().unwrap_or(Path::new("")).to_owned() };
+        if args.run.is_file() { args.run.parent().unwrap_or(Path::new("")).to_owned() } else { args.run.clone() };
+    let mut record = match args.replay {
+        true => with_sign_of_life("replaying the run", || prony_run::replay(&folder))?,
+        false => prony_store::read_record_at(&args.run)?,
+    };
     let opened = Folder::open(&folder).with_context(|| folder.display().to_string())?;
+    if args.replay && args.format.is_none() && args.out.is_none() && !args.print.json {
+        ensure!(!args.redact, "--redact would replace report.json of the run itself; say where to with --out");
+        return put_back(&record, &folder, &opened);
+    }
     if args.redact {
         Redactor::new(&record.plan, &folder, None, &record.environment).record(&mut record);
     }
@@ -65,6 +77,29 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     } else if args.out.is_none() {
         files.iter().try_for_each(|path| print(format!("{}\n", path.display())))?;
     }
+    Ok(ExitCode::Ok)
+}
+
+/// Puts a record that was made anew into its run. One that says something else is kept beside it.
+fn put_back(record: &RunRecord, folder: &Path, opened: &Folder) -> anyhow::Result<ExitCode> {
+    let path = folder.join(RECORD);
+    if prony_store::read_record_at(folder).is_ok_and(|there| there == *record) {
+        print(format!("{} is what the logs say\n", path.display()))?;
+        return Ok(ExitCode::Ok);
+    }
+    let write = |name: &str, bytes: &[u8]| {
+        opened.replace(name, bytes).with_context(|| format!("cannot write {}", folder.join(name).display()))
+    };
+    let before = opened.exists(RECORD).then(|| opened.read(RECORD, Kind::Record)).transpose();
+    let kept = match before.with_context(|| path.display().to_string())? {
+        Some(bytes) => {
+            write(KEPT, &bytes)?;
+            format!("; what was there is in {KEPT}")
+        }
+        None => String::new(),
+    };
+    write(RECORD, (serde_json::to_string_pretty(record)? + "\n").as_bytes())?;
+    print(format!("{} is made anew{kept}\n", path.display()))?;
     Ok(ExitCode::Ok)
 }
 

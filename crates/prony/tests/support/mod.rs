@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use prony_model::onnx::ModelProto;
 pub(crate) use prony_standin::skip;
-use prony_types::{CellRecord, Event, RunRecord};
+use prony_types::{CellRecord, Event, Happened, RunRecord};
 use prost::Message as _;
 use tempfile::TempDir;
 
@@ -147,7 +147,16 @@ impl Running {
     pub(crate) fn events(&self) -> Vec<Event> {
         let Ok(mut entries) = fs::read_dir(self.place.runs()) else { return Vec::new() };
         let Some(Ok(entry)) = entries.next() else { return Vec::new() };
-        prony_store::read_lines(&entry.path().join("events.jsonl")).unwrap_or_default()
+        let lines: Vec<Happened> = prony_store::read_lines(&entry.path().join("events.jsonl")).unwrap_or_default();
+        let said = |line| match line {
+            Happened::Worker(event) => Some(*event),
+            Happened::Run(_) => None,
+        };
+        lines.into_iter().filter_map(said).collect()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Process of a cell's worker, once it has begun.
