@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use prony_files::Folder;
 use prony_types::{
-    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, BuildProgress, CellSpec, CellStatus, EventKind, GpuRecord, Job, Making,
-    ModelSource, ModelSpec, PrepareJob, ReferenceSpec, RewriteJob, WORKER_PROTOCOL, is_engine_name,
+    ArtifactKind, ArtifactSpec, BUILD_TIMEOUT_S, BackendName, BuildProgress, CellSpec, CellStatus, EventKind,
+    GpuRecord, Job, ModelSource, ModelSpec, PrepareJob, ReferenceSpec, RewriteJob, WORKER_PROTOCOL, is_engine_name,
 };
 
 use super::cell::Doing;
@@ -36,11 +36,11 @@ impl Run {
         }
     }
 
-    fn make(&mut self, index: usize, step: Making, cache: &Path, elsewhere: Option<&str>) {
-        let doing = if step == Making::Graph { Doing::Rewriting } else { Doing::Building };
+    fn make(&mut self, index: usize, step: ArtifactKind, cache: &Path, elsewhere: Option<&str>) {
+        let doing = if step == ArtifactKind::Graph { Doing::Rewriting } else { Doing::Building };
         self.progress.milestone(index, doing.words());
         if let Err(error) = self.start_maker(index, step, doing, cache) {
-            let what = if step == Making::Graph { "graph" } else { "engine" };
+            let what = if step == ArtifactKind::Graph { "graph" } else { "engine" };
             self.close(index, CellStatus::Failed, Some(format!("the {what} cannot be made: {error:#}")));
             return;
         }
@@ -71,7 +71,7 @@ impl Run {
         (folder, Some(note))
     }
 
-    fn start_maker(&mut self, index: usize, step: Making, doing: Doing, cache: &Path) -> anyhow::Result<()> {
+    fn start_maker(&mut self, index: usize, step: ArtifactKind, doing: Doing, cache: &Path) -> anyhow::Result<()> {
         let cache = std::path::absolute(cache)?;
         let job = job_for(step, &self.cells[index].spec, &self.record.plan.reference, cache)?;
         let cell = &mut self.cells[index];
@@ -116,16 +116,21 @@ impl Run {
 }
 
 /// What is made for a cell before it can run, in order.
-pub(super) fn steps(spec: &CellSpec) -> Vec<Making> {
-    let graph = spec.rewrite.as_ref().map(|_| Making::Graph);
-    graph.into_iter().chain(spec.engine.as_ref().map(|_| Making::Engine)).collect()
+pub(super) fn steps(spec: &CellSpec) -> Vec<ArtifactKind> {
+    let graph = spec.rewrite.as_ref().map(|_| ArtifactKind::Graph);
+    graph.into_iter().chain(spec.engine.as_ref().map(|_| ArtifactKind::Engine)).collect()
 }
 
 /// The job of a step.
-pub(super) fn job_for(step: Making, spec: &CellSpec, reference: &ReferenceSpec, cache: PathBuf) -> anyhow::Result<Job> {
+pub(super) fn job_for(
+    step: ArtifactKind,
+    spec: &CellSpec,
+    reference: &ReferenceSpec,
+    cache: PathBuf,
+) -> anyhow::Result<Job> {
     Ok(match step {
-        Making::Graph => Job::Rewrite(rewrite_job(spec, reference, cache)?),
-        Making::Engine => Job::Prepare(prepare_job(spec, cache)?),
+        ArtifactKind::Graph => Job::Rewrite(rewrite_job(spec, reference, cache)?),
+        ArtifactKind::Engine => Job::Prepare(prepare_job(spec, cache)?),
     })
 }
 
