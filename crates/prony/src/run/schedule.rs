@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prony_bench::WARMUP_LIMIT_S;
 use prony_judge::stats;
-use prony_judge::stopping::{self, Decision, Progress};
+use prony_judge::stopping::{self, Decision, Standing};
 use prony_types::{AccuracyRecord, BudgetSpec, CellRecord, CellStatus, MethodRecord, Phase, Plan, Stage};
 
 use super::cell::{Doing, RunCell};
@@ -50,7 +50,7 @@ pub(super) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u3
 }
 
 /// How far a cell is. The interval costs a sort, so it is made only where it decides.
-pub(super) fn standing(budget: &BudgetSpec, cell: &RunCell) -> Progress {
+pub(super) fn standing(budget: &BudgetSpec, cell: &RunCell) -> Standing {
     let interval_decides = budget.duration_s.is_none() && budget.samples.is_none();
     let half_width = || {
         let steady = cell.fold.samples.iter().filter(|s| s.phase == Phase::Steady);
@@ -58,11 +58,11 @@ pub(super) fn standing(budget: &BudgetSpec, cell: &RunCell) -> Progress {
         stats::summarize(&totals).as_ref().and_then(stats::relative_half_width)
     };
     let half_width = if interval_decides { half_width() } else { None };
-    Progress { samples: cell.steady, measured_s: cell.measured_s, half_width }
+    Standing { samples: cell.steady, measured_s: cell.measured_s, half_width }
 }
 
 /// Whether a cell needs another round.
-pub(super) fn more(budget: &BudgetSpec, standing: Progress, rounds: u32) -> bool {
+pub(super) fn more(budget: &BudgetSpec, standing: Standing, rounds: u32) -> bool {
     let asked = budget.duration_s.is_some() || budget.samples.is_some();
     let too_few = !asked && rounds < MIN_ROUNDS && standing.measured_s < budget.limit_s;
     too_few || stopping::decide(budget, standing) == Decision::Continue
@@ -103,7 +103,7 @@ pub(super) fn figure(budget: &BudgetSpec, cell: &RunCell) -> (f64, String) {
         _ => 0,
     };
     let so_far = cell.measured_s + under_way as f64 / 1e9;
-    let progress = Progress { samples: cell.steady, measured_s: so_far, half_width: None };
+    let progress = Standing { samples: cell.steady, measured_s: so_far, half_width: None };
     let left = stopping::estimate_remaining_s(budget, progress);
     let share = if so_far + left > 0.0 { so_far / (so_far + left) } else { 0.0 };
     let doing = cell.doing.words();
@@ -219,7 +219,7 @@ mod tests {
 
     fn spend(budget: &BudgetSpec) -> (f64, u32) {
         let (mut measured_s, mut rounds) = (0.0, 0);
-        let at = |measured_s| Progress { samples: 0, measured_s, half_width: Some(1.0) };
+        let at = |measured_s| Standing { samples: 0, measured_s, half_width: Some(1.0) };
         while more(budget, at(measured_s), rounds) {
             measured_s += slice(budget, measured_s, 0, rounds).seconds;
             rounds += 1;
@@ -240,7 +240,7 @@ mod tests {
     fn beyond_the_duration_rounds_go_on_for_the_samples_that_are_missing() {
         let at_least = Some(prony_types::SampleFloor { samples: 64, limit_s: 600.0 });
         let budget = BudgetSpec { at_least, ..budget(Some(2.0), None) };
-        let at = |samples, measured_s| Progress { samples, measured_s, half_width: None };
+        let at = |samples, measured_s| Standing { samples, measured_s, half_width: None };
         assert!(more(&budget, at(20, 2.0), 10) && slice(&budget, 2.0, 20, 10).seconds > 0.1);
         assert!(!more(&budget, at(64, 6.4), 32));
     }
@@ -259,9 +259,9 @@ mod tests {
 
     #[test]
     fn without_a_budget_a_fast_cell_still_gets_its_rounds() {
-        let narrow = Progress { samples: 100_000, measured_s: 1.0, half_width: Some(0.001) };
+        let narrow = Standing { samples: 100_000, measured_s: 1.0, half_width: Some(0.001) };
         assert!(more(&budget(None, None), narrow, 1));
-        assert!(!more(&budget(None, None), Progress { measured_s: 5.0, ..narrow }, 10));
+        assert!(!more(&budget(None, None), Standing { measured_s: 5.0, ..narrow }, 10));
     }
 
     #[test]
