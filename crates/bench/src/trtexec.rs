@@ -16,7 +16,8 @@ use self::times::Query;
 use crate::RingWriter;
 use crate::channel::Channel;
 use crate::child::mortal;
-use crate::worker::{Failure, open_as_planned};
+use crate::failure::Failure;
+use crate::planned::open_as_planned;
 
 /// Warm-up before each round: a new process begins with cold clocks. trtexec's own choice.
 const ROUND_WARM_UP_MS: u32 = 200;
