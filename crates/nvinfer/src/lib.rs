@@ -33,8 +33,8 @@ mod version;
 
 pub use builder::Builder;
 pub use callback::{
-    Calibration, Calibrator, DeviceAllocator, EngineReader, ErrorRecorder, GpuAllocator, Logger, OutputAllocator,
-    OutputMemory, Profiler, Progress, ProgressMonitor, Severity, StreamReader,
+    BuildListener, Calibration, Calibrator, DeviceAllocator, EngineReader, ErrorRecorder, GpuAllocator, Logger,
+    OutputAllocator, OutputMemory, Profiler, ProgressMonitor, Severity, StreamReader,
 };
 pub use config::{BuilderConfig, Flag, Pool};
 pub use context::Context;
