@@ -27,7 +27,7 @@ pub(crate) const FINAL_COLUMNS: usize = 6;
 const STRIDES: [&[usize]; 4] = [&[8, 16, 32], &[4, 8, 16, 32], &[8, 16, 32, 64], &[16, 32]];
 
 impl Head {
-    /// Resolves a choice for a model's outputs. The rules of `auto` stand at the top of this module.
+    /// Resolves a choice for a model's outputs. See the module `choose` for the rules of `auto`.
     ///
     /// `imgsz` is height and width of the network's input; where it is `None` the metadata's is used.
     pub fn choose(
