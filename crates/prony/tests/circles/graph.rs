@@ -109,7 +109,7 @@ impl Graph {
                     return Some(way);
                 }
                 if seen.insert(next.clone()) {
-                    queue.push_back([way.as_slice(), &[next.clone()]].concat());
+                    queue.push_back([way.as_slice(), std::slice::from_ref(next)].concat());
                 }
             }
         }
@@ -132,7 +132,7 @@ fn collect(read: Read<'_>, file: &Path, module: &str, depth: usize, codes: &mut 
     let text = read(file).unwrap_or_else(|| panic!("{} does not exist", file.display()));
     let is_own_folder = depth == 0 || file.file_name().is_some_and(|name| name == "mod.rs");
     let folder = if is_own_folder { file.parent().unwrap_or(file).to_owned() } else { file.with_extension("") };
-    split(read, file, &folder, module, depth, tokens_of(&text), codes);
+    split(read, file, &folder, module, depth, &tokens_of(&text), codes);
 }
 
 fn split(
@@ -141,7 +141,7 @@ fn split(
     folder: &Path,
     module: &str,
     depth: usize,
-    tokens: Vec<Token>,
+    tokens: &[Token],
     codes: &mut Vec<Code>,
 ) {
     let mut own: Vec<Token> = Vec::new();
@@ -171,8 +171,8 @@ fn split(
             collect(read, &inner_file, inner, depth + 1, codes);
             i += name_at + 1;
         } else {
-            let end = end_of_group(&tokens, i + name_at + 1);
-            let body = tokens[i + name_at + 2..end - 1].to_vec();
+            let end = end_of_group(tokens, i + name_at + 1);
+            let body = &tokens[i + name_at + 2..end - 1];
             split(read, file, &folder.join(&name), inner, depth + 1, body, codes);
             own.push(Token { text: ";".to_owned(), line: tokens[end - 1].line });
             i = end;
