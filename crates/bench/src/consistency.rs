@@ -9,7 +9,7 @@ use prony_vision::Head;
 use crate::measure::{Cell, MeasureError};
 use crate::outputs::head_of;
 use crate::parts::{Parts, is_final};
-use crate::worker::takes_any_batch;
+use crate::planned::takes_any_batch;
 
 /// The name of each check.
 const TWICE: &str = "the same frame twice";

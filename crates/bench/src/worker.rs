@@ -3,69 +3,30 @@
 use std::io;
 use std::path::Path;
 
-use prony_backend::{BackendError, FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
+use prony_backend::{FaultySession, ModelFile, Session, SessionSpec, affinity, backend};
 use prony_forge::{ForgeError, Prepared};
 use prony_runtimes::discovery::{self, Answer};
 use prony_source::scenes::kind_for;
 use prony_types::{
-    Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DeviceUse, Dim, DiscoverJob, EventKind,
-    FailureKind, Fault, HeadChoice, InspectJob, Job, LoadCounters, LoadSnapshot, MeasureJob, Metadata, ModelSource,
-    ModelSpec, OutputsRecord, Phase, ReferenceJob, SceneKind, TensorSpec, WORKER_PROTOCOL,
+    Affinity, BackendName, BuildProgress, CellSpec, Command, ConsistencyCheck, DiscoverJob, EventKind, FailureKind,
+    Fault, HeadChoice, InspectJob, Job, LoadCounters, LoadSnapshot, MeasureJob, Metadata, ModelSource, OutputsRecord,
+    Phase, ReferenceJob, SceneKind, TensorSpec, WORKER_PROTOCOL,
 };
 use prony_vision::{Decoder, Fit, Head, Preprocessor};
 
 use crate::channel::Channel;
 use crate::consistency::{self, Witness};
 use crate::evaluate::{Unscored, evaluate};
+use crate::failure::Failure;
 use crate::frames::{self, Feed};
-use crate::measure::{Cell, Detector, MeasureError, Pipeline};
+use crate::measure::{Cell, Detector, Pipeline};
+use crate::planned::{open_as_planned, takes_any_batch};
 use crate::{RingWriter, now_ns, outputs, outputs_sha256, reference, tensors, trtexec};
 
 /// Calls in flight while throughput is measured: one being prepared while another runs.
 const THROUGHPUT_SLOTS: usize = 2;
 /// A threshold above the default may rightly leave no box at all.
 const EXPECT_BOXES_UP_TO: f32 = 0.25;
-
-/// Why a worker ends before its time.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    kind: FailureKind,
-    message: String,
-    device: Option<DeviceUse>,
-}
-
-impl Failure {
-    pub(crate) fn new(kind: FailureKind, message: impl std::fmt::Display) -> Failure {
-        Failure { kind, message: message.to_string(), device: None }
-    }
-}
-
-impl From<BackendError> for Failure {
-    fn from(error: BackendError) -> Failure {
-        Failure { device: error.device_use().cloned(), ..Failure::new(error.kind(), error) }
-    }
-}
-
-impl From<ForgeError> for Failure {
-    fn from(error: ForgeError) -> Failure {
-        Failure { device: error.device_use().cloned(), ..Failure::new(error.kind(), error) }
-    }
-}
-
-impl From<MeasureError> for Failure {
-    fn from(error: MeasureError) -> Failure {
-        match error {
-            MeasureError::Backend(error) => error.into(),
-            MeasureError::Head(error) => Failure::new(FailureKind::Head, error),
-        }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::new(FailureKind::Internal, format!("the pipe to the parent broke: {error}"))
-    }
-}
 
 /// Runs a worker to its end. Returns whether it did its work; what went wrong was told to the parent.
 pub fn run_worker(version: &str, host_peak: fn() -> Option<u64>, load: fn() -> LoadSnapshot) -> io::Result<bool> {
@@ -104,11 +65,11 @@ fn discover(channel: &mut Channel, job: &DiscoverJob) -> Result<(), Failure> {
 }
 
 /// How an artifact is made: told how to tell of progress, and how to show a sign of life.
-type Making<'a> = dyn Fn(&mut dyn FnMut(BuildProgress), &dyn Fn()) -> Result<Prepared, ForgeError> + 'a;
+type MakeArtifact<'a> = dyn Fn(&mut dyn FnMut(BuildProgress), &dyn Fn()) -> Result<Prepared, ForgeError> + 'a;
 
 /// Makes an artifact, or finds it in the cache. After a failure the builder may still be at work in its thread; the
 /// process ends with the last event, and the builder with it.
-fn made(channel: &mut Channel, protocol: u32, ring_fd: i32, making: &Making<'_>) -> Result<(), Failure> {
+fn made(channel: &mut Channel, protocol: u32, ring_fd: i32, make: &MakeArtifact<'_>) -> Result<(), Failure> {
     same_protocol(protocol)?;
     let ring = RingWriter::inherit(ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
     let mut told = Ok(());
@@ -117,7 +78,7 @@ fn made(channel: &mut Channel, protocol: u32, ring_fd: i32, making: &Making<'_>)
             told = channel.emit(EventKind::Building(progress));
         }
     };
-    let prepared = making(&mut on_progress, &|| ring.beat());
+    let prepared = make(&mut on_progress, &|| ring.beat());
     told?;
     let Prepared { artifact, build_ms, rebuilt_because, notes } = prepared?;
     Ok(channel.emit(EventKind::Prepared { artifact, build_ms: Some(build_ms), rebuilt_because, notes })?)
@@ -130,17 +91,6 @@ fn inspect(channel: &mut Channel, job: &InspectJob) -> Result<(), Failure> {
     model.forget_bytes_on_disk();
     let record = prony_backend::inspect_engine(&model, job)?;
     Ok(channel.emit(EventKind::Inspected(Box::new(record)))?)
-}
-
-/// The model, if it is still the one that was planned for.
-pub(crate) fn open_as_planned(spec: &ModelSpec) -> Result<ModelFile, Failure> {
-    let model = prony_backend::open_model(&spec.source).map_err(|e| Failure::new(FailureKind::Model, e))?;
-    model.ensure_whole().map_err(|e| Failure::new(FailureKind::Model, e))?;
-    if model.sha256 != spec.sha256 {
-        let message = format!("{} changed on disk since the run was planned", spec.name);
-        return Err(Failure::new(FailureKind::Model, message));
-    }
-    Ok(model)
 }
 
 fn same_protocol(protocol: u32) -> Result<(), Failure> {
@@ -202,12 +152,6 @@ fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
     reference.write(&file).map_err(|e| Failure::new(FailureKind::Internal, e))?;
     channel.emit(EventKind::Referenced { by: reference.by, frames: reference.frames.len() as u32 })?;
     Ok(())
-}
-
-/// Whether the file leaves open how many frames there are per call.
-pub(crate) fn takes_any_batch(model: &ModelFile) -> bool {
-    let inputs = &model.info.inputs;
-    !inputs.is_empty() && inputs.iter().all(|input| matches!(input.dims.first(), Some(Dim::Named(_))))
 }
 
 fn measure(

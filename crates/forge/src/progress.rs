@@ -55,7 +55,7 @@ fn share(open: &[Phase], phase: &Phase) -> f64 {
     ((phase.done + within) / phase.steps).min(1.0)
 }
 
-impl prony_nvinfer::Progress for Phases {
+impl prony_nvinfer::BuildListener for Phases {
     fn phase_start(&self, phase: &str, parent: Option<&str>, steps: i32) {
         let (name, parent) = (phase.to_owned(), parent.map(str::to_owned));
         self.state().open.push(Phase { name, parent, steps: f64::from(steps.max(1)), done: 0.0 });
@@ -109,7 +109,7 @@ pub(crate) fn expected_s(earlier: &[(String, Sidecar)], recipe: &Recipe, onnx_by
 
 #[cfg(test)]
 mod tests {
-    use prony_nvinfer::Progress as _;
+    use prony_nvinfer::BuildListener as _;
     use prony_types::Precision;
 
     use super::*;

@@ -7,13 +7,12 @@
 
 use prony_types::{
     AccuracyComparison, AccuracyDifference, CellRecord, CellStatus, Difference, Gate, LatencyComparison,
-    MemoryComparison, RowComparison, RowOutcome, RunRecord, Stage, StageStats, Verdict,
+    MemoryComparison, RowComparison, RowOutcome, RunRecord, Stage, StageStats,
 };
 
 use crate::comparable::{Row, differing, differing_in_score, in_words, noted};
 use crate::difference::{EQUIVALENCE, TELLING, is_wrong, word};
-use crate::student::t975;
-use crate::verdict::is_note;
+use crate::unpaired::{DOUBTFUL, ROUNDS, doubts, welch};
 
 /// How two runs are compared, for the reader.
 pub const METHOD: &str = "ratio of the medians of total; its 95 % interval from the scatter of the rounds of each run \
@@ -24,17 +23,11 @@ pub const METHOD: &str = "ratio of the medians of total; its 95 % interval from 
 /// Growth of peak memory from which it is a regression, where nobody gave a limit.
 pub const MEMORY_GROWTH: f64 = 1.10;
 
-/// Ratio of medians, either way, from which two runs are not called the same although the interval covers 1.
-pub const DOUBTFUL: f64 = 1.05;
-
 /// Change of mAP, either way, from which two scores without an interval are not called the same.
 pub const DOUBTFUL_CHANGE: f64 = 0.01;
 
 /// Longer than this is no advice.
 const LONGEST_ADVICE_S: f64 = 3_600.0;
-
-/// Rounds that both must have for a scatter.
-const ROUNDS: usize = 3;
 
 /// Every cell that both runs have, in the order of `run`. Rows that are not comparable are refused, unless `force`.
 /// `paired` gives the accuracy where the detections of both are at hand; otherwise the two intervals decide.
@@ -152,18 +145,6 @@ pub fn latency(before: &CellRecord, now: &CellRecord) -> Option<LatencyCompariso
     Some(LatencyComparison { baseline_ms: a.p50, run_ms: b.p50, ratio, ci95, difference, measure_s, reason })
 }
 
-/// Which of the two did not hold still, each with what it is called: then no interval made within a run says how far the two are apart.
-pub(crate) fn doubts(before: (&str, &CellRecord), now: (&str, &CellRecord)) -> Vec<String> {
-    let of = |(name, cell): (&str, &CellRecord)| match cell.verdict {
-        Some(verdict @ (Verdict::Unstable | Verdict::Throttled)) => {
-            let why = cell.verdict_reasons.first().filter(|reason| !is_note(reason));
-            Some(format!("{name} is {verdict}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
-        }
-        _ => None,
-    };
-    [before, now].into_iter().filter_map(of).collect()
-}
-
 /// Seconds of samples behind the figures.
 fn seconds(total: &StageStats) -> f64 {
     total.n as f64 * total.mean / 1e3
@@ -183,22 +164,6 @@ fn advice(seconds: f64) -> String {
         return "at this scatter even an hour would not tell: quiet the machine first, see `prony doctor`".to_owned();
     }
     format!("measure both again with --duration {seconds:.0}")
-}
-
-/// Half width of the difference of two means of logarithms, by Welch; `None` where there are too few rounds.
-pub(crate) fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
-    let part = |rounds: &[f64]| {
-        let logs: Vec<f64> = rounds.iter().filter(|ms| **ms > 0.0).map(|ms| ms.ln()).collect();
-        let k = logs.len() as f64;
-        let mean = logs.iter().sum::<f64>() / k;
-        let variance = logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (k - 1.0);
-        (logs.len() >= ROUNDS).then_some((variance / k, k - 1.0))
-    };
-    let ((a, free_a), (b, free_b)) = (part(a)?, part(b)?);
-    let degrees = (a + b).powi(2) / (a.powi(2) / free_a + b.powi(2) / free_b);
-    // Two runs without any scatter have no degrees either; then their medians' own intervals decide.
-    let t = if degrees.is_finite() { t975(degrees as usize) } else { 0.0 };
-    Some(t * (a + b).sqrt())
 }
 
 /// Peak memory: of host and device the one that grew most. An error where one of the runs lacks what the other has.
@@ -301,27 +266,27 @@ pub fn wrong_outputs(run: &RunRecord) -> Vec<Gate> {
     wrong
         .map(|cell| {
             let why = cell.verdict_reasons.first().map(|reason| format!(": {reason}")).unwrap_or_default();
-            line("outputs", &cell.id, None, 1.0, Outcome::Broken, format!("outputs are wrong{why}"))
+            line("outputs", &cell.id, None, 1.0, GateOutcome::Broken, format!("outputs are wrong{why}"))
         })
         .collect()
 }
 
 /// What became of a limit.
 #[derive(Clone, Copy, PartialEq)]
-enum Outcome {
+enum GateOutcome {
     Pass,
     Broken,
     Inconclusive,
 }
 
-fn line(name: &str, cell: &str, figure: Option<f64>, limit: f64, outcome: Outcome, reason: String) -> Gate {
+fn line(name: &str, cell: &str, figure: Option<f64>, limit: f64, outcome: GateOutcome, reason: String) -> Gate {
     Gate {
         name: name.to_owned(),
         cell: cell.to_owned(),
         figure,
         limit,
-        pass: outcome == Outcome::Pass,
-        inconclusive: outcome == Outcome::Inconclusive,
+        pass: outcome == GateOutcome::Pass,
+        inconclusive: outcome == GateOutcome::Inconclusive,
         against: None,
         reason: Some(reason),
     }
@@ -334,7 +299,7 @@ fn unmeasured(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Opt
         CellStatus::Skipped => before.status == CellStatus::Completed,
         CellStatus::Pending | CellStatus::Failed | CellStatus::Interrupted => true,
     };
-    lost.then(|| line("measured", &row.cell, None, 1.0, Outcome::Broken, row.reason.clone().unwrap_or_default()))
+    lost.then(|| line("measured", &row.cell, None, 1.0, GateOutcome::Broken, row.reason.clone().unwrap_or_default()))
 }
 
 fn slower(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<Gate> {
@@ -343,13 +308,13 @@ fn slower(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<
         let lost = timed(before) && !timed(now);
         return lost.then(|| {
             let reason = "timed in the baseline and not in the run".to_owned();
-            line("slower", &row.cell, None, EQUIVALENCE, Outcome::Inconclusive, reason)
+            line("slower", &row.cell, None, EQUIVALENCE, GateOutcome::Inconclusive, reason)
         });
     };
     let outcome = match latency.difference {
-        Difference::Faster | Difference::Same => Outcome::Pass,
-        Difference::Slower => Outcome::Broken,
-        Difference::Inconclusive | Difference::NotComparable => Outcome::Inconclusive,
+        Difference::Faster | Difference::Same => GateOutcome::Pass,
+        Difference::Slower => GateOutcome::Broken,
+        Difference::Inconclusive | Difference::NotComparable => GateOutcome::Inconclusive,
     };
     Some(line("slower", &row.cell, Some(latency.ratio), EQUIVALENCE, outcome, latency.reason.clone()))
 }
@@ -360,18 +325,18 @@ fn worse(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Option<G
         let why = now.accuracy_absent.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let lost = before.accuracy.is_some() && now.accuracy.is_none();
         let reason = || format!("scored in the baseline and not in the run{why}");
-        return lost.then(|| line("worse", &row.cell, None, 0.0, Outcome::Inconclusive, reason()));
+        return lost.then(|| line("worse", &row.cell, None, 0.0, GateOutcome::Inconclusive, reason()));
     };
     let doubtful = accuracy.delta.is_some_and(|delta| delta.abs() > DOUBTFUL_CHANGE);
     let outcome = match (accuracy.difference, accuracy.delta) {
-        (AccuracyDifference::Worse, _) => Outcome::Broken,
-        (AccuracyDifference::NotComparable, Some(_)) if doubtful => Outcome::Inconclusive,
+        (AccuracyDifference::Worse, _) => GateOutcome::Broken,
+        (AccuracyDifference::NotComparable, Some(_)) if doubtful => GateOutcome::Inconclusive,
         // A score that was there and cannot be compared with the new one is not kept.
-        (AccuracyDifference::NotComparable, None) if map(before).is_some() => Outcome::Inconclusive,
-        _ => Outcome::Pass,
+        (AccuracyDifference::NotComparable, None) if map(before).is_some() => GateOutcome::Inconclusive,
+        _ => GateOutcome::Pass,
     };
     let points = accuracy.delta.map(|delta| delta * 100.0);
-    let more = if doubtful && outcome == Outcome::Inconclusive { "; score more images" } else { "" };
+    let more = if doubtful && outcome == GateOutcome::Inconclusive { "; score more images" } else { "" };
     Some(line("worse", &row.cell, points, 0.0, outcome, format!("{}{more}", accuracy.reason)))
 }
 
@@ -379,13 +344,13 @@ fn grown(row: &RowComparison, before: &CellRecord, now: &CellRecord) -> Vec<Gate
     let mut gates = Vec::new();
     if let Some(memory) = &row.memory {
         let reason = format!("{:.1} MiB of {} memory, {:.1} before", memory.run_mib, memory.of, memory.baseline_mib);
-        let outcome = if memory.growth <= MEMORY_GROWTH { Outcome::Pass } else { Outcome::Broken };
+        let outcome = if memory.growth <= MEMORY_GROWTH { GateOutcome::Pass } else { GateOutcome::Broken };
         gates.push(line("memory", &row.cell, Some(memory.growth), MEMORY_GROWTH, outcome, reason));
     }
     for (of, pair) in peaks(before, now) {
         if let [Some(_), None] = pair {
             let reason = format!("peak memory of the {of} was measured in the baseline only");
-            gates.push(line("memory", &row.cell, None, MEMORY_GROWTH, Outcome::Inconclusive, reason));
+            gates.push(line("memory", &row.cell, None, MEMORY_GROWTH, GateOutcome::Inconclusive, reason));
         }
     }
     gates

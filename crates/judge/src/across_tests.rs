@@ -2,7 +2,7 @@
 
 use prony_types::{
     AccuracyRecord, BackendName, BudgetSpec, CocoFigures, CpuRecord, DataRecord, Environment, GateSpec, InputSpec,
-    MemorySafety, MethodRecord, Plan, PostSpec, ReferenceSpec, RunInfo, SCHEMA, SourceSpec,
+    MemorySafety, MethodRecord, Plan, PostSpec, ReferenceSpec, RunInfo, SCHEMA, SourceSpec, Verdict,
 };
 
 use proptest::prelude::*;

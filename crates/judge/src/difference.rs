@@ -11,9 +11,9 @@
 
 use prony_types::{BackendName, CellRecord, CellStatus, Comparison, Difference, Precision, Stage, Verdict};
 
-use crate::across::{DOUBTFUL, doubts, welch};
 use crate::stats::{CI_NEEDS, median_ns, summarize};
 use crate::student::t975;
+use crate::unpaired::{DOUBTFUL, doubts, welch};
 
 /// Ratios from 1/1.02 to 1.02 are the same for all practical purposes.
 pub const EQUIVALENCE: f64 = 1.02;

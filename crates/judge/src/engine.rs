@@ -4,8 +4,8 @@ use prony_types::{CellRecord, CellStatus, Comparison, Difference, Equivalent, La
 
 use crate::difference::sister;
 use crate::series::{Series, each_of};
+use crate::note::NOTE;
 use crate::stats::{median_ns, ms};
-use crate::verdict::NOTE;
 
 /// Why an engine is not of the precision that was asked for; `None` where it is, or where layers cannot tell.
 pub fn not_in_precision(precision: Precision, layers: &LayersRecord) -> Option<String> {

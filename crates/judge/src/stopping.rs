@@ -11,7 +11,7 @@ pub const MIN_SECONDS: f64 = 5.0;
 
 /// How far a cell has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct Standing {
     /// Timed samples so far.
     pub samples: u64,
     /// Time spent in its rounds so far.
@@ -44,29 +44,29 @@ pub enum Reason {
 
 /// The stopping rule. A duration or a number of samples that was asked for is kept to the letter (with both, whichever
 /// comes first); without them the interval decides, within bounds. A least number of samples may make it longer.
-pub fn decide(budget: &BudgetSpec, progress: Progress) -> Decision {
-    let missing = |floor: SampleFloor| progress.samples < floor.samples && progress.measured_s < floor.limit_s;
-    match decide_by_time(budget, progress) {
+pub fn decide(budget: &BudgetSpec, standing: Standing) -> Decision {
+    let missing = |floor: SampleFloor| standing.samples < floor.samples && standing.measured_s < floor.limit_s;
+    match decide_by_time(budget, standing) {
         Decision::Stop(_) if budget.at_least.is_some_and(missing) => Decision::Continue,
         decision => decision,
     }
 }
 
-fn decide_by_time(budget: &BudgetSpec, progress: Progress) -> Decision {
-    if budget.duration_s.is_some_and(|s| progress.measured_s >= s) {
+fn decide_by_time(budget: &BudgetSpec, standing: Standing) -> Decision {
+    if budget.duration_s.is_some_and(|s| standing.measured_s >= s) {
         return Decision::Stop(Reason::Duration);
     }
-    if budget.samples.is_some_and(|n| progress.samples >= n) {
+    if budget.samples.is_some_and(|n| standing.samples >= n) {
         return Decision::Stop(Reason::Samples);
     }
     if budget.duration_s.is_some() || budget.samples.is_some() {
         return Decision::Continue;
     }
-    let enough = progress.samples >= P99_NEEDS || progress.measured_s >= MIN_SECONDS;
-    if enough && progress.half_width.is_some_and(|w| w <= TARGET_HALF_WIDTH) {
+    let enough = standing.samples >= P99_NEEDS || standing.measured_s >= MIN_SECONDS;
+    if enough && standing.half_width.is_some_and(|w| w <= TARGET_HALF_WIDTH) {
         return Decision::Stop(Reason::Narrow);
     }
-    if progress.measured_s >= budget.limit_s {
+    if standing.measured_s >= budget.limit_s {
         return Decision::Stop(Reason::Limit);
     }
     Decision::Continue
@@ -74,8 +74,8 @@ fn decide_by_time(budget: &BudgetSpec, progress: Progress) -> Decision {
 
 /// Seconds of measuring that are probably left. The interval narrows with the square root of time, so a wide one
 /// is extrapolated from the time spent so far; before the first samples the lower bound is assumed.
-pub fn estimate_remaining_s(budget: &BudgetSpec, progress: Progress) -> f64 {
-    let rate = if progress.measured_s > 0.0 { progress.samples as f64 / progress.measured_s } else { 0.0 };
+pub fn estimate_remaining_s(budget: &BudgetSpec, standing: Standing) -> f64 {
+    let rate = if standing.measured_s > 0.0 { standing.samples as f64 / standing.measured_s } else { 0.0 };
     let time_for = |samples: u64| (rate > 0.0).then(|| samples as f64 / rate);
     let asked = [budget.duration_s, budget.samples.and_then(time_for)];
     let end = match asked.into_iter().flatten().reduce(f64::min) {
@@ -83,12 +83,12 @@ pub fn estimate_remaining_s(budget: &BudgetSpec, progress: Progress) -> f64 {
         None if budget.samples.is_some() => budget.limit_s,
         None => {
             let least = time_for(P99_NEEDS).map_or(MIN_SECONDS, |s| s.min(MIN_SECONDS));
-            let narrow = progress.half_width.map_or(0.0, |w| progress.measured_s * (w / TARGET_HALF_WIDTH).powi(2));
+            let narrow = standing.half_width.map_or(0.0, |w| standing.measured_s * (w / TARGET_HALF_WIDTH).powi(2));
             narrow.max(least).min(budget.limit_s)
         }
     };
     let floor = budget.at_least.and_then(|floor| Some(time_for(floor.samples)?.min(floor.limit_s)));
-    (floor.map_or(end, |floor| end.max(floor)) - progress.measured_s).max(0.0)
+    (floor.map_or(end, |floor| end.max(floor)) - standing.measured_s).max(0.0)
 }
 
 #[cfg(test)]
@@ -99,8 +99,8 @@ mod tests {
         BudgetSpec { warmup_s: None, duration_s, samples, limit_s: 20.0, at_least: None, timeout_s: 60.0 }
     }
 
-    fn at(samples: u64, measured_s: f64, half_width: f64) -> Progress {
-        Progress { samples, measured_s, half_width: Some(half_width) }
+    fn at(samples: u64, measured_s: f64, half_width: f64) -> Standing {
+        Standing { samples, measured_s, half_width: Some(half_width) }
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(decide(&budget, at(9_000, 19.9, 0.011)), Decision::Continue);
         assert_eq!(decide(&budget, at(9_000, 20.0, 0.011)), Decision::Stop(Reason::Limit));
         assert_eq!(
-            decide(&budget, Progress { samples: 2, measured_s: 20.0, half_width: None }),
+            decide(&budget, Standing { samples: 2, measured_s: 20.0, half_width: None }),
             Decision::Stop(Reason::Limit)
         );
     }
@@ -157,7 +157,7 @@ mod tests {
         // 2 % after 2 s: 1 % needs four times as long.
         assert_eq!(estimate_remaining_s(&budget(None, None), at(1_000, 2.0, 0.02)), 6.0);
         assert_eq!(estimate_remaining_s(&budget(None, None), at(1_000, 2.0, 0.9)), 18.0);
-        assert_eq!(estimate_remaining_s(&budget(None, None), Progress::default()), 5.0);
+        assert_eq!(estimate_remaining_s(&budget(None, None), Standing::default()), 5.0);
         assert_eq!(estimate_remaining_s(&budget(None, None), at(1_000, 30.0, 0.9)), 0.0);
     }
 }

@@ -10,6 +10,7 @@ use prony_types::{
 
 use crate::agreement::{Bounds, epsilon};
 use crate::engine::{not_in_precision, tells_nothing};
+use crate::note::NOTE;
 use crate::stats::{P90_NEEDS, relative_half_width};
 use crate::stopping::TARGET_HALF_WIDTH;
 use crate::suspects;
@@ -32,9 +33,6 @@ pub const CLOCK_FALL: f64 = 0.15;
 
 /// Where more noise than this is allowed, a wrong output would pass.
 const TELLS_NOTHING_DB: f64 = 10.0;
-
-/// How a sentence starts that is something to know and no objection.
-pub const NOTE: &str = "note: ";
 
 /// Said of a machine without sensors, as a note.
 pub const NO_SENSOR: &str = "no frequency or temperature sensor can be read here, so throttling could not be ruled out";
@@ -119,11 +117,6 @@ pub fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     let verdict = findings.first().map_or(Verdict::Valid, |(verdict, _)| *verdict);
     let told = |(verdict, reason)| if verdict == Verdict::Valid { format!("{NOTE}{reason}") } else { reason };
     (verdict, findings.into_iter().map(told).collect())
-}
-
-/// Whether a reason is something to know and no objection.
-pub fn is_note(reason: &str) -> bool {
-    reason.starts_with(NOTE)
 }
 
 type Findings = Vec<(Verdict, String)>;

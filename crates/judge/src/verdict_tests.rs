@@ -5,6 +5,7 @@ use prony_types::{
 };
 
 use super::*;
+use crate::note::is_note;
 use crate::stats::summarize;
 
 const BUDGET: BudgetSpec =

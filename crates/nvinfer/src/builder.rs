@@ -1,8 +1,12 @@
 //! The builder: makes engines of networks.
 
-use crate::object::{Held, Kind, call, try_call};
-use crate::tables::{Method, Ptr, builder, network_definition_creation_flag as creation};
-use crate::{BuilderConfig, Error, ErrorRecorder, Family, GpuAllocator, HostMemory, Network, OptimizationProfile};
+use crate::object::{Held, Kind, Object, call, try_call};
+use crate::pointer::Ptr;
+use crate::tables::{Method, builder, network_definition_creation_flag as creation};
+use crate::{
+    BuilderConfig, Driver, Error, ErrorRecorder, Family, GpuAllocator, HostMemory, Library, Logger, Network,
+    OptimizationProfile,
+};
 
 /// Makes engines for the device that is current.
 #[derive(Debug)]
@@ -10,11 +14,17 @@ pub struct Builder {
     object: Held,
 }
 
-impl Builder {
-    pub(crate) fn new(object: Held) -> Builder {
-        Builder { object }
+impl Library {
+    /// Something that builds engines.
+    pub fn builder(&self, driver: &Driver, logger: &Logger) -> Result<Builder, Error> {
+        let create = self
+            .create_builder()
+            .ok_or_else(|| Error::Symbol { path: self.path().to_owned(), symbol: "createInferBuilder_INTERNAL" })?;
+        Ok(Builder { object: Object::create(self, create, "builder", driver, logger)? })
     }
+}
 
+impl Builder {
     /// Threads that a build may use, since 8.4.
     pub fn set_max_threads(&self, threads: i32) -> Result<(), Error> {
         let since = self.object.now();

@@ -25,7 +25,7 @@ pub(crate) use logger::Mark;
 pub use logger::{Logger, Severity};
 pub use output::{OutputAllocator, OutputMemory};
 pub use profiler::Profiler;
-pub use progress::{Progress, ProgressMonitor};
+pub use progress::{BuildListener, ProgressMonitor};
 pub use reader::{EngineReader, StreamReader};
 pub use recorder::ErrorRecorder;
 

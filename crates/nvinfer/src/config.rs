@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::object::{Held, Kind, Object, call, try_call};
+use crate::pointer::Ptr;
 use crate::tables::{
-    Method, Ptr, Value, builder_flag, config, device_type, hardware_compatibility_level as compatibility,
-    memory_pool_type, profiling_verbosity,
+    Method, Value, builder_flag, config, device_type, hardware_compatibility_level as compatibility, memory_pool_type,
+    profiling_verbosity,
 };
 use crate::{Calibrator, Error, Family, OptimizationProfile, ProgressMonitor, TimingCache};
 

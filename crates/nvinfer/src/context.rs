@@ -6,10 +6,10 @@
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
-use crate::engine::unknown_tensor;
 use crate::object::{Held, c_text, call, try_call};
+use crate::pointer::{Ptr, Str};
 use crate::shape::Dims;
-use crate::tables::{Ptr, Str, context};
+use crate::tables::context;
 use crate::{Error, Family, IoTensor, OutputAllocator, Profiler};
 
 /// Executes an engine, one inference at a time.
@@ -56,7 +56,7 @@ impl Context {
     }
 
     fn position(&self, name: &str) -> Result<usize, Error> {
-        self.tensors.iter().position(|tensor| tensor.name == name).ok_or_else(|| unknown_tensor(name))
+        self.tensors.iter().position(|tensor| tensor.name == name).ok_or_else(|| Error::unknown_tensor(name))
     }
 
     /// The number of a tensor in the current profile.

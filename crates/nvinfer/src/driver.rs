@@ -7,7 +7,7 @@ use std::ptr::null;
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 
 use crate::Error;
-use crate::library::loader_said;
+use crate::loader::loader_said;
 
 /// What to do when there is no driver.
 const ADVICE: &str = "install the driver of this GPU and see that nvidia-smi (on a Jetson: the l4t packages) works";

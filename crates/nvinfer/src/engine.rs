@@ -58,7 +58,7 @@ impl Engine {
     fn binding(&self, name: &str) -> Result<i32, Error> {
         let index = numbered(&self.object)?.iter().position(|tensor| tensor.name == name);
         let index = index.and_then(|index| i32::try_from(index).ok());
-        index.ok_or_else(|| unknown_tensor(name))
+        index.ok_or_else(|| Error::unknown_tensor(name))
     }
 
     /// Device memory that a context needs beside the weights.
@@ -154,10 +154,6 @@ pub(crate) fn names_tensors(object: &Object) -> bool {
 }
 
 /// The error for a name that the engine does not have.
-pub(crate) fn unknown_tensor(name: &str) -> Error {
-    Error::Text { what: format!("tensor '{name}'"), reason: "the engine has none of this name".to_owned() }
-}
-
 fn profile_count(object: &Object) -> i32 {
     // SAFETY: no arguments.
     unsafe { call!(object, engine::GET_NB_OPTIMIZATION_PROFILES) }

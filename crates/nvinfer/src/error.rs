@@ -101,6 +101,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The engine has no tensor of this name.
+    pub(crate) fn unknown_tensor(name: &str) -> Error {
+        Error::Text { what: format!("tensor '{name}'"), reason: "the engine has none of this name".to_owned() }
+    }
+}
+
 /// One complaint of the ONNX parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::object::{Held, copied, try_call};
-use crate::tables::{Str, inspector, layer_information_format};
+use crate::pointer::Str;
+use crate::tables::{inspector, layer_information_format};
 use crate::{Context, Error};
 
 /// Tells the layers of an engine.

@@ -17,10 +17,13 @@ mod engine;
 mod error;
 mod inspector;
 mod library;
+mod loader;
 mod memory;
 mod network;
 mod object;
+mod parse;
 mod parser;
+mod pointer;
 mod profile;
 mod runtime;
 mod shape;
@@ -30,8 +33,8 @@ mod version;
 
 pub use builder::Builder;
 pub use callback::{
-    Calibration, Calibrator, DeviceAllocator, EngineReader, ErrorRecorder, GpuAllocator, Logger, OutputAllocator,
-    OutputMemory, Profiler, Progress, ProgressMonitor, Severity, StreamReader,
+    BuildListener, Calibration, Calibrator, DeviceAllocator, EngineReader, ErrorRecorder, GpuAllocator, Logger,
+    OutputAllocator, OutputMemory, Profiler, ProgressMonitor, Severity, StreamReader,
 };
 pub use config::{BuilderConfig, Flag, Pool};
 pub use context::Context;

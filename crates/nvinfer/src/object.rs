@@ -10,8 +10,10 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::callback::{ErrorRecorder, Logger, Mark};
-use crate::tables::{Everywhere, Method, Ptr, Str};
-use crate::{Error, Family, Library, Version};
+use crate::library::Create;
+use crate::pointer::{Ptr, Str};
+use crate::tables::{Everywhere, Method};
+use crate::{Driver, Error, Family, Library, Version};
 
 /// Addresses below are no objects: without a driver 10.x and 11.x answer with 0x228.
 pub(crate) const LOWEST: usize = 64 * 1024;
@@ -57,14 +59,18 @@ pub(crate) struct Moment {
 }
 
 impl Object {
-    /// Takes what a create function of the library returned, if that is an object.
-    pub(crate) fn root(
+    /// Takes what a create function of the library returns, if that is an object.
+    pub(crate) fn create(
         library: &Library,
-        logger: &Logger,
+        create: Create,
         what: &str,
-        pointer: Ptr,
-        since: Mark,
+        _: &Driver,
+        logger: &Logger,
     ) -> Result<Held, Error> {
+        let since = logger.mark();
+        // SAFETY: the create functions take a logger, which lives until the process ends, and the library's own version;
+        // that there is a driver was checked.
+        let pointer = unsafe { create(logger.object(library.family()), library.version().number()) };
         let object = Object::adopt(pointer, Kind::Owned, library, logger, None);
         object.ok_or_else(|| Error::NotCreated { what: what.to_owned(), log: logger.errors_since(since) })
     }

@@ -8,9 +8,10 @@ use std::ptr::null;
 
 use libloading::os::unix::RTLD_LOCAL;
 
-use crate::library::{open, symbol};
+use crate::loader::{open, symbol};
 use crate::object::{Held, Kind, c_text, call, copied, function};
-use crate::tables::{Ptr, parser, parser_error};
+use crate::pointer::{Ptr, Str};
+use crate::tables::{parser, parser_error};
 use crate::{Error, Library, Logger, Network, ParseError, Version};
 
 /// What every parser calls itself.
@@ -138,7 +139,7 @@ impl Parser {
         unsafe {
             let number = |slot| function::<unsafe extern "C" fn(Ptr) -> i32>(error, slot)(error);
             let text = |slot| {
-                let text = function::<unsafe extern "C" fn(Ptr) -> crate::tables::Str>(error, slot)(error);
+                let text = function::<unsafe extern "C" fn(Ptr) -> Str>(error, slot)(error);
                 copied("parser error", text)
             };
             let newer = |slot: Result<usize, Error>| -> Result<Option<String>, Error> {

@@ -1,8 +1,11 @@
 //! The runtime: loads engines.
 
-use crate::object::{Held, Kind, call, try_call};
-use crate::tables::{Ptr, runtime};
-use crate::{Engine, Error, ErrorRecorder, Family, GpuAllocator, StreamReader};
+use std::sync::PoisonError;
+
+use crate::object::{Held, Kind, Object, call, try_call};
+use crate::pointer::Ptr;
+use crate::tables::runtime;
+use crate::{Driver, Engine, Error, ErrorRecorder, Family, GpuAllocator, Library, Logger, StreamReader};
 
 /// Loads engines of a library.
 #[derive(Debug)]
@@ -10,11 +13,31 @@ pub struct Runtime {
     object: Held,
 }
 
-impl Runtime {
-    pub(crate) fn new(object: Held) -> Runtime {
-        Runtime { object }
+/// Drivers of CUDA 12 run whatever 8.x was built for. With older ones it is tried out first, which loads the builder with
+/// all its kernels: ten seconds and gigabytes.
+const SUITS_EVERY_8: i32 = 12_000;
+
+impl Library {
+    /// Something that loads engines.
+    pub fn runtime(&self, driver: &Driver, logger: &Logger) -> Result<Runtime, Error> {
+        if self.family() == Family::V8 && self.can_build() && driver.version() < SUITS_EVERY_8 {
+            self.try_builder(driver, logger)?;
+        }
+        Ok(Runtime { object: Object::create(self, self.create_runtime(), "runtime", driver, logger)? })
     }
 
+    /// In 8.x a runtime that cannot be made, because the driver is too old, crashes where a builder is merely null, so a builder is made first, once.
+    fn try_builder(&self, driver: &Driver, logger: &Logger) -> Result<(), Error> {
+        let mut tried = self.builder_tried().lock().unwrap_or_else(PoisonError::into_inner);
+        if !*tried {
+            drop(self.builder(driver, logger)?);
+            *tried = true;
+        }
+        Ok(())
+    }
+}
+
+impl Runtime {
     /// Where errors of this runtime and of its engines go.
     pub fn set_error_recorder(&self, recorder: &ErrorRecorder) {
         let pointer = recorder.object(self.object.family());

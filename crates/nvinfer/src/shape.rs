@@ -1,6 +1,6 @@
 //! Shapes as TensorRT passes them: 32-bit numbers in 8.x, 64-bit ones since.
 
-use crate::tables::Ptr;
+use crate::pointer::Ptr;
 use crate::{Error, Family};
 
 /// Most dimensions that a shape can have.

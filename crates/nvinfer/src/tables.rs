@@ -5,16 +5,11 @@
 //! a table of functions cannot be noticed, so the `since` decides before anything is read. `facts.json` holds the same
 //! numbers as they were found in TensorRT's releases; a test compares both.
 
-use std::ffi::{c_char, c_void};
 use std::marker::PhantomData;
 
+use crate::pointer::{Ptr, Str};
 use crate::shape::{Dims32, Dims64};
 use crate::{Error, Family, Version};
-
-/// Any pointer.
-pub(crate) type Ptr = *mut c_void;
-/// A text that ends with a NUL.
-pub(crate) type Str = *const c_char;
 
 /// A slot or a value in one major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

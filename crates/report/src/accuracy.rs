@@ -2,12 +2,12 @@
 
 use prony_types::{
     AccuracyComparison, AccuracyDifference, AccuracyRecord, CellRecord, ClassAccuracy, ConsistencyCheck, DataRecord,
-    DataSource, DataSpec, PostSpec, PrecisionRecall, RunRecord,
+    DataSource, DataSpec, PostSpec, PrecisionRecall, RunRecord, Stage,
 };
 
-use crate::facts::{Fact, Group};
+use crate::fact::{Fact, Group};
 use crate::figure;
-use crate::row::{self, Tone};
+use crate::tone::Tone;
 
 /// Heads of the twelve figures, in the order of [`CocoFigures::stats`](prony_types::CocoFigures::stats).
 pub(crate) const HEADS: [&str; 12] = [
@@ -35,7 +35,7 @@ pub(crate) fn any(record: &RunRecord) -> bool {
 
 /// Whether the run has scores and no latency, as `prony eval` makes it.
 pub(crate) fn alone(record: &RunRecord) -> bool {
-    any(record) && record.cells.iter().all(|cell| row::total(cell).is_none())
+    any(record) && record.cells.iter().all(|cell| !cell.latency_ms.contains_key(&Stage::Total))
 }
 
 /// Whether there is anything to say: a score, or why there is none.

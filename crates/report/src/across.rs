@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use prony_types::{AccuracyDifference, Difference, ExitCode, Gate, RowComparison, RowOutcome, RunComparison};
 
 use crate::figure;
-use crate::row::Tone;
 use crate::terminal::{NARROWEST, Paint, clean, columns, gates, pad, wrap};
+use crate::tone::Tone;
 
 const HEADS: [&str; 6] = ["cell", "baseline", "run", "difference", "memory", "mAP50-95"];
 

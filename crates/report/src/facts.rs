@@ -6,21 +6,8 @@ use prony_types::{
     SourceSpec, Stage, StageStats, Stall, TensorAgreement,
 };
 
+use crate::fact::{Fact, Group};
 use crate::{accuracy, figure, row};
-
-/// A label and what belongs to it.
-#[derive(Clone, Debug)]
-pub(crate) struct Fact {
-    pub(crate) label: &'static str,
-    pub(crate) value: String,
-}
-
-/// Facts under one heading.
-#[derive(Clone, Debug)]
-pub(crate) struct Group {
-    pub(crate) title: &'static str,
-    pub(crate) facts: Vec<Fact>,
-}
 
 /// Collects facts; absent ones are left out.
 #[derive(Default)]

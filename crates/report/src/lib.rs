@@ -7,12 +7,14 @@ mod accuracy;
 mod across;
 mod chart;
 mod csv;
+mod fact;
 mod facts;
 mod figure;
 mod html;
 mod markdown;
 mod row;
 mod terminal;
+mod tone;
 
 pub use across::comparison;
 pub use csv::{csv, csv_of_all, imgsz_groups};

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use prony_types::text::printable_lines;
 use prony_types::{CellRecord, RunRecord};
 
-use crate::facts::{self, Fact};
+use crate::fact::Fact;
+use crate::facts;
 use crate::figure;
 use crate::row::{self, Row};
 

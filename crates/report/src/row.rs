@@ -4,32 +4,8 @@ use prony_types::{
     CellRecord, CellSpec, CellStatus, Comparison, Difference, Gate, RunRecord, Stage, StageStats, Verdict,
 };
 
+use crate::tone::Tone;
 use crate::{accuracy, figure};
-
-/// How a word is to be taken; the word itself always stands beside the colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
-    /// Can be stood behind.
-    Good,
-    /// To be read with care.
-    Care,
-    /// Must not be used.
-    Bad,
-    /// There is nothing to judge.
-    Neutral,
-}
-
-impl Tone {
-    /// Class name in HTML.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Tone::Good => "good",
-            Tone::Care => "care",
-            Tone::Bad => "bad",
-            Tone::Neutral => "neutral",
-        }
-    }
-}
 
 /// Figures of one cell as text. Absent ones hold the mark for that.
 #[derive(Clone, Debug)]

@@ -9,7 +9,8 @@ use prony_types::text::is_unprintable;
 use prony_types::{CellRecord, CellStatus, Comparison, Gate, RunRecord, Verdict};
 
 use crate::figure;
-use crate::row::{self, Row, Tone};
+use crate::row::{self, Row};
+use crate::tone::Tone;
 
 pub use self::roofline::rooflines;
 

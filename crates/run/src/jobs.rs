@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 
 use prony_files::Folder;
 use prony_types::{
-    BUILD_TIMEOUT_S, BackendName, CellSpec, GpuRecord, Job, Making, ModelSource, ModelSpec, PrepareJob, ReferenceSpec,
+    BUILD_TIMEOUT_S, BackendName, CellSpec, GpuRecord, Job, ArtifactKind, ModelSource, ModelSpec, PrepareJob, ReferenceSpec,
     RewriteJob, WORKER_PROTOCOL, is_engine_name,
 };
 
 /// What is made for a cell before it can run, in order.
-pub(crate) fn steps(spec: &CellSpec) -> Vec<Making> {
-    let graph = spec.rewrite.as_ref().map(|_| Making::Graph);
-    graph.into_iter().chain(spec.engine.as_ref().map(|_| Making::Engine)).collect()
+pub(crate) fn steps(spec: &CellSpec) -> Vec<ArtifactKind> {
+    let graph = spec.rewrite.as_ref().map(|_| ArtifactKind::Graph);
+    graph.into_iter().chain(spec.engine.as_ref().map(|_| ArtifactKind::Engine)).collect()
 }
 
 /// The job of a step.
-pub(crate) fn job_for(step: Making, spec: &CellSpec, reference: &ReferenceSpec, cache: PathBuf) -> anyhow::Result<Job> {
+pub(crate) fn job_for(step: ArtifactKind, spec: &CellSpec, reference: &ReferenceSpec, cache: PathBuf) -> anyhow::Result<Job> {
     Ok(match step {
-        Making::Graph => Job::Rewrite(rewrite_job(spec, reference, cache)?),
-        Making::Engine => Job::Prepare(prepare_job(spec, cache)?),
+        ArtifactKind::Graph => Job::Rewrite(rewrite_job(spec, reference, cache)?),
+        ArtifactKind::Engine => Job::Prepare(prepare_job(spec, cache)?),
     })
 }
 

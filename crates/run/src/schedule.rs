@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use prony_bench::WARMUP_LIMIT_S;
-use prony_judge::stopping::{self, Decision, Progress};
+use prony_judge::stopping::{self, Decision, Standing};
 use prony_types::{BudgetSpec, MethodRecord, Plan};
 
 /// Length of a round.
@@ -46,7 +46,7 @@ pub(crate) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u3
 }
 
 /// Whether a cell needs another round.
-pub(crate) fn more(budget: &BudgetSpec, standing: Progress, rounds: u32) -> bool {
+pub(crate) fn more(budget: &BudgetSpec, standing: Standing, rounds: u32) -> bool {
     let asked = budget.duration_s.is_some() || budget.samples.is_some();
     let too_few = !asked && rounds < MIN_ROUNDS && standing.measured_s < budget.limit_s;
     too_few || stopping::decide(budget, standing) == Decision::Continue
@@ -147,7 +147,7 @@ mod tests {
 
     fn spend(budget: &BudgetSpec) -> (f64, u32) {
         let (mut measured_s, mut rounds) = (0.0, 0);
-        let at = |measured_s| Progress { samples: 0, measured_s, half_width: Some(1.0) };
+        let at = |measured_s| Standing { samples: 0, measured_s, half_width: Some(1.0) };
         while more(budget, at(measured_s), rounds) {
             measured_s += slice(budget, measured_s, 0, rounds).seconds;
             rounds += 1;
@@ -168,7 +168,7 @@ mod tests {
     fn beyond_the_duration_rounds_go_on_for_the_samples_that_are_missing() {
         let at_least = Some(prony_types::SampleFloor { samples: 64, limit_s: 600.0 });
         let budget = BudgetSpec { at_least, ..budget(Some(2.0), None) };
-        let at = |samples, measured_s| Progress { samples, measured_s, half_width: None };
+        let at = |samples, measured_s| Standing { samples, measured_s, half_width: None };
         assert!(more(&budget, at(20, 2.0), 10) && slice(&budget, 2.0, 20, 10).seconds > 0.1);
         assert!(!more(&budget, at(64, 6.4), 32));
     }
@@ -187,9 +187,9 @@ mod tests {
 
     #[test]
     fn without_a_budget_a_fast_cell_still_gets_its_rounds() {
-        let narrow = Progress { samples: 100_000, measured_s: 1.0, half_width: Some(0.001) };
+        let narrow = Standing { samples: 100_000, measured_s: 1.0, half_width: Some(0.001) };
         assert!(more(&budget(None, None), narrow, 1));
-        assert!(!more(&budget(None, None), Progress { measured_s: 5.0, ..narrow }, 10));
+        assert!(!more(&budget(None, None), Standing { measured_s: 5.0, ..narrow }, 10));
     }
 
     #[test]

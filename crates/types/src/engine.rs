@@ -1,13 +1,13 @@
 //! Engines: what one is asked to be, how far a build is, and what is in it.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::vocabulary;
+use crate::vocabulary::vocabulary;
 use crate::{ModelSpec, Precision, RuntimeSpec, SourceSpec, TensorInfo, UnknownName};
-use std::fmt;
-use std::str::FromStr;
 
 vocabulary! {
     /// How ranges for int8 are found.

@@ -10,9 +10,12 @@ mod engine;
 mod environment;
 mod event;
 mod fate;
+mod gate;
 mod image;
+mod input;
 mod job;
 mod needs;
+mod model;
 pub mod os_text;
 mod plan;
 mod record;
@@ -20,10 +23,12 @@ mod resident;
 mod rewrite;
 mod roofline;
 mod run_event;
+mod runtime;
 mod sample;
 mod tensor;
 pub mod text;
 mod verdict;
+mod vocabulary;
 
 pub use accuracy::{
     AccuracyComparison, AccuracyDifference, AccuracyRecord, ClassAccuracy, ClassMatch, CocoFigures, DataRecord,
@@ -41,13 +46,12 @@ pub use engine::{
 pub use environment::{Check, CpuRecord, Environment, GpuRecord, Outcome, PythonPackage, RuntimeRecord, RuntimeState};
 pub use event::{EvaluationProblem, Event, EventKind, FailureKind, OutputCheck};
 pub use fate::Fate;
+pub use gate::{GateName, GateSpec};
 pub use image::{Image, PixelFormat, Pixels};
+pub use input::{InputSpec, PostSpec, SourceSpec};
 pub use job::{Command, DiscoverJob, Fault, Job, MeasureJob, Phase, ReferenceJob, WORKER_PROTOCOL};
-pub use plan::{
-    ArenaGrowth, BackendName, BudgetSpec, CellSpec, ENGINE_ENDINGS, GateName, GateSpec, HeadChoice, InputSpec, Making,
-    ModelSource, ModelSpec, OriginSpec, Plan, PostSpec, Precision, ProviderSpec, ReferenceSpec, RuntimeName,
-    RuntimeSpec, SampleFloor, SceneKind, SourceSpec, UnknownName, is_engine_name, slug_of,
-};
+pub use model::{ENGINE_ENDINGS, ModelSource, ModelSpec, OriginSpec, is_engine_name};
+pub use plan::{ArtifactKind, BudgetSpec, CellSpec, Plan, ReferenceSpec, SampleFloor, slug_of};
 pub use record::{
     Affinity, Agreement, ArtifactRecord, BackendRecord, CellRecord, CellStatus, Comparison, ConsistencyCheck,
     Equivalent, ExitCode, Gate, Histogram, InputRecord, LatencyRecord, LoadCounters, LoadRecord, LoadSnapshot,
@@ -60,8 +64,10 @@ pub use resident::Resident;
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
 pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
 pub use run_event::{Doing, Happened, RunEvent, RunEventKind};
+pub use runtime::{ArenaGrowth, ProviderSpec, RuntimeSpec};
 pub use sample::{Sample, Stage, Telemetry};
 pub use tensor::{
     DType, Dim, Metadata, ModelFormat, ModelInfo, ModelPart, TensorData, TensorInfo, TensorSpec, TensorView,
 };
 pub use verdict::{Difference, Verdict};
+pub use vocabulary::{BackendName, HeadChoice, Precision, RuntimeName, SceneKind, UnknownName};

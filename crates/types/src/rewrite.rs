@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::vocabulary;
+use crate::vocabulary::vocabulary;
 use crate::{CalibrationSpec, ModelSpec, Precision, RuntimeSpec, UnknownName};
 
 vocabulary! {

@@ -26,7 +26,21 @@ pub(crate) const FINAL_COLUMNS: usize = 6;
 /// The strides of detectors in the field: the usual three, with P2, with P6, and the tiny ones.
 const STRIDES: [&[usize]; 4] = [&[8, 16, 32], &[4, 8, 16, 32], &[8, 16, 32, 64], &[16, 32]];
 
-pub(crate) fn choose(
+impl Head {
+    /// Resolves a choice for a model's outputs. See the module `choose` for the rules of `auto`.
+    ///
+    /// `imgsz` is height and width of the network's input; where it is `None` the metadata's is used.
+    pub fn choose(
+        choice: HeadChoice,
+        outputs: &[TensorSpec],
+        metadata: &Metadata,
+        imgsz: Option<[u32; 2]>,
+    ) -> Result<Head, HeadError> {
+        choose(choice, outputs, metadata, imgsz.or(metadata.imgsz))
+    }
+}
+
+fn choose(
     choice: HeadChoice,
     outputs: &[TensorSpec],
     metadata: &Metadata,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use prony_types::{HeadChoice, Metadata, TensorSpec};
+use prony_types::{HeadChoice, TensorSpec};
 
 use crate::letterbox::Fit;
 
@@ -74,18 +74,6 @@ pub enum Head {
 }
 
 impl Head {
-    /// Resolves a choice for a model's outputs. See the module `choose` for the rules of `auto`.
-    ///
-    /// `imgsz` is height and width of the network's input; where it is `None` the metadata's is used.
-    pub fn choose(
-        choice: HeadChoice,
-        outputs: &[TensorSpec],
-        metadata: &Metadata,
-        imgsz: Option<[u32; 2]>,
-    ) -> Result<Head, HeadError> {
-        crate::choose::choose(choice, outputs, metadata, imgsz.or(metadata.imgsz))
-    }
-
     /// The word for it, as `--head` takes it.
     pub fn choice(&self) -> HeadChoice {
         match self {

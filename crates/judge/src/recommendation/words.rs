@@ -7,7 +7,7 @@ use prony_types::{
 use super::eligible::{Objection, allowed_drop, compared, installable, unmeasured};
 use super::{Choice, frame_ms, same_model};
 use crate::load::UNSTABLE_SHARE;
-use crate::verdict::is_note;
+use crate::note::is_note;
 
 /// Cells that took less time and were rejected: more than these are counted.
 const REJECTED_NAMED: usize = 2;

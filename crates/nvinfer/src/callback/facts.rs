@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::calls::{FAMILIES, information, slot};
 use super::{
-    Calibration, Calibrator, DeviceAllocator, EngineReader, ErrorRecorder, GpuAllocator, InterfaceInfo, Logger,
-    OutputAllocator, OutputMemory, Profiler, Progress, ProgressMonitor, Severity, StreamReader, allocator, calibrator,
+    BuildListener, Calibration, Calibrator, DeviceAllocator, EngineReader, ErrorRecorder, GpuAllocator, InterfaceInfo,
+    Logger, OutputAllocator, OutputMemory, Profiler, ProgressMonitor, Severity, StreamReader, allocator, calibrator,
     logger, output, profiler, progress, reader, recorder,
 };
 use crate::Family;
@@ -83,7 +83,7 @@ impl DeviceAllocator for Nothing {
     }
 }
 
-impl Progress for Nothing {
+impl BuildListener for Nothing {
     fn phase_start(&self, _: &str, _: Option<&str>, _: i32) {}
     fn step(&self, _: &str, _: i32) -> bool {
         true

@@ -8,7 +8,7 @@ use super::{ABSENT, Face, Object, Table, body, guarded, text, versioned};
 use crate::Family;
 
 /// Hears of the phases of a build, which nest. Called from any thread.
-pub trait Progress: Send + Sync {
+pub trait BuildListener: Send + Sync {
     /// A phase of so many steps begins, inside of another.
     fn phase_start(&self, phase: &str, parent: Option<&str>, steps: i32);
     /// A step of a phase is done, the first is 0; whether to go on with the build.
@@ -17,7 +17,7 @@ pub trait Progress: Send + Sync {
     fn phase_finish(&self, phase: &str);
 }
 
-struct Body(Arc<dyn Progress>);
+struct Body(Arc<dyn BuildListener>);
 
 /// What TensorRT reports the progress of a build to.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub(super) static TABLE: Table<9> = versioned![
 
 impl ProgressMonitor {
     /// A monitor that tells this.
-    pub fn new(listener: Arc<dyn Progress>) -> ProgressMonitor {
+    pub fn new(listener: Arc<dyn BuildListener>) -> ProgressMonitor {
         ProgressMonitor(Arc::new(Object::new(Body(listener), [ABSENT, TABLE.slots(), TABLE.slots()])))
     }
 
@@ -79,7 +79,7 @@ mod tests {
     #[derive(Default)]
     struct Diary(Mutex<Vec<String>>);
 
-    impl Progress for Diary {
+    impl BuildListener for Diary {
         fn phase_start(&self, phase: &str, parent: Option<&str>, steps: i32) {
             assert!(phase != "panic", "start");
             self.0.lock().unwrap().push(format!("{phase} in {parent:?} of {steps}"));
@@ -100,7 +100,7 @@ mod tests {
     fn phases_and_steps_arrive_and_a_step_can_end_the_build() {
         for family in [Family::V10, Family::V11] {
             let diary = Arc::new(Diary::default());
-            let monitor = ProgressMonitor::new(Arc::clone(&diary) as Arc<dyn Progress>);
+            let monitor = ProgressMonitor::new(Arc::clone(&diary) as Arc<dyn BuildListener>);
             let object = monitor.object(family);
             // SAFETY: the slots of the interface by signature, with texts that outlive the calls.
             unsafe {

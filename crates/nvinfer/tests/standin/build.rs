@@ -4,7 +4,8 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
 use prony_nvinfer::{
-    Calibration, Calibrator, DataType, Error, ErrorRecorder, Family, Flag, Pool, Progress, ProgressMonitor, Severity,
+    BuildListener, Calibration, Calibrator, DataType, Error, ErrorRecorder, Family, Flag, Pool, ProgressMonitor,
+    Severity,
 };
 use prony_standin::onnx::{Dim, Model, element};
 
@@ -71,7 +72,7 @@ struct Diary {
     stop_at: i32,
 }
 
-impl Progress for Diary {
+impl BuildListener for Diary {
     fn phase_start(&self, phase: &str, parent: Option<&str>, steps: i32) {
         self.heard.lock().unwrap().push(format!("{phase} ({}), {steps} steps", parent.unwrap_or("-")));
     }
@@ -91,7 +92,7 @@ fn progress_is_told_and_can_end_the_build() {
     everywhere(|place| {
         let build = |stop_at: i32| {
             let diary = Arc::new(Diary { heard: Mutex::default(), stop_at });
-            let monitor = ProgressMonitor::new(Arc::clone(&diary) as Arc<dyn Progress>);
+            let monitor = ProgressMonitor::new(Arc::clone(&diary) as Arc<dyn BuildListener>);
             let built = place.build(&Model::detector(), |_, config| {
                 let set = config.set_progress_monitor(&monitor);
                 // 8.x has none, and says so by name.

@@ -12,7 +12,7 @@ use anyhow::bail;
 use prony_store::RunFolder;
 use prony_types::os_text::to_text;
 use prony_types::text::printable;
-use prony_types::{CellStatus, ExitCode, Making, RunRecord};
+use prony_types::{ArtifactKind, CellStatus, ExitCode, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -224,7 +224,7 @@ fn dry_run(resolved: &Resolved, kept: &[&str], summary: &str, json: bool) -> any
                     "id": cell.id,
                     "would": if is_kept { "keep" } else { fate.map_or("run", |fate| fate.status.name()) },
                     "reason": fate.map(|fate| &fate.reason),
-                    "builds": fate.is_none() && !is_kept && cell.making().is_some(),
+                    "builds": fate.is_none() && !is_kept && cell.artifact_kind().is_some(),
                     "estimated_s": if fate.is_none() && !is_kept { seconds } else { None },
                 })
             })
@@ -248,9 +248,9 @@ fn dry_run(resolved: &Resolved, kept: &[&str], summary: &str, json: bool) -> any
             None if kept.contains(&cell.id.as_str()) => writeln!(out, "{}  kept from the earlier run", cell.id)?,
             None => {
                 let size = cell.imgsz.map(|[h, w]| format!("{h}x{w}")).unwrap_or_else(|| "as declared".into());
-                let build = match cell.making() {
-                    Some(Making::Engine) => ", after its engine is built or found",
-                    Some(Making::Graph) => ", after its graph is made or found",
+                let build = match cell.artifact_kind() {
+                    Some(ArtifactKind::Engine) => ", after its engine is built or found",
+                    Some(ArtifactKind::Graph) => ", after its graph is made or found",
                     None => "",
                 };
                 writeln!(out, "{}  would run: input {size}, batch {}, {}{build}", cell.id, cell.batch, about(seconds))?;

@@ -9,8 +9,10 @@ use prony_types::{CellRecord, CellStatus, Comparison, GpuRecord, RunRecord};
 use serde::Serialize;
 
 use super::Picture;
-use crate::facts::{self, Fact};
-use crate::row::{self, Row, Tone};
+use crate::fact::Fact;
+use crate::facts;
+use crate::row::{self, Row};
+use crate::tone::Tone;
 use crate::{chart, figure};
 
 const CSS: &str = include_str!("../../templates/report.css");

@@ -7,7 +7,7 @@ use prony_types::{AccuracyRecord, CellRecord, ClassMatch, ConsistencyCheck, RunR
 use super::{Column, Paint, REASON_LINES, bullet, clean, cut_middle, wrap};
 use crate::accuracy;
 use crate::figure;
-use crate::row::Tone;
+use crate::tone::Tone;
 
 /// The column that stands beside latency.
 pub(super) const HEAD: &str = accuracy::HEADS[0];

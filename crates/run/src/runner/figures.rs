@@ -1,7 +1,7 @@
 //! How far a cell is that is being timed.
 
 use prony_judge::stats;
-use prony_judge::stopping::{self, Progress};
+use prony_judge::stopping::{self, Standing};
 use prony_types::{BudgetSpec, Doing, Phase, Sample};
 use prony_work::short_time;
 
@@ -9,7 +9,7 @@ use super::cell::RunCell;
 use crate::fold::CellFold;
 
 /// How far a cell is. The interval costs a sort, so it is made only where it decides.
-pub(super) fn standing(budget: &BudgetSpec, cell: &RunCell, fold: &CellFold) -> Progress {
+pub(super) fn standing(budget: &BudgetSpec, cell: &RunCell, fold: &CellFold) -> Standing {
     let interval_decides = budget.duration_s.is_none() && budget.samples.is_none();
     let half_width = || {
         stats::summarize(&prony_judge::totals(fold.samples(), Phase::Steady))
@@ -17,7 +17,7 @@ pub(super) fn standing(budget: &BudgetSpec, cell: &RunCell, fold: &CellFold) -> 
             .and_then(stats::relative_half_width)
     };
     let half_width = if interval_decides { half_width() } else { None };
-    Progress { samples: cell.steady, measured_s: cell.measured_s, half_width }
+    Standing { samples: cell.steady, measured_s: cell.measured_s, half_width }
 }
 
 /// Share done and the figure of the moment, for a bar. Cheap: a median of the last few hundred samples.
@@ -32,8 +32,8 @@ pub(super) fn figure(budget: &BudgetSpec, cell: &RunCell, fold: &CellFold) -> (f
         _ => 0,
     };
     let so_far = cell.measured_s + under_way as f64 / 1e9;
-    let progress = Progress { samples: cell.steady, measured_s: so_far, half_width: None };
-    let left = stopping::estimate_remaining_s(budget, progress);
+    let standing = Standing { samples: cell.steady, measured_s: so_far, half_width: None };
+    let left = stopping::estimate_remaining_s(budget, standing);
     let share = if so_far + left > 0.0 { so_far / (so_far + left) } else { 0.0 };
     let doing = cell.doing.words();
     let Some(p50) = stats::median_ns(&mut totals) else { return (share, doing.to_owned()) };

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use prony_types::{CellStatus, Doing, EventKind, Making, RunEventKind};
+use prony_types::{CellStatus, Doing, EventKind, ArtifactKind, RunEventKind};
 
 use super::{Run, Waited};
 use crate::jobs::{engine_of, job_for, steps, writable};
@@ -30,10 +30,10 @@ impl Run {
         }
     }
 
-    fn make(&mut self, index: usize, step: Making, cache: &Path, elsewhere: Option<&str>) {
-        let doing = if step == Making::Graph { Doing::Rewriting } else { Doing::Building };
+    fn make(&mut self, index: usize, step: ArtifactKind, cache: &Path, elsewhere: Option<&str>) {
+        let doing = if step == ArtifactKind::Graph { Doing::Rewriting } else { Doing::Building };
         if let Err(error) = self.start_maker(index, step, doing, cache) {
-            let what = if step == Making::Graph { "graph" } else { "engine" };
+            let what = if step == ArtifactKind::Graph { "graph" } else { "engine" };
             self.close(index, CellStatus::Failed, Some(format!("the {what} cannot be made: {error:#}")));
             return;
         }
@@ -66,7 +66,7 @@ impl Run {
         (folder, Some(note))
     }
 
-    fn start_maker(&mut self, index: usize, step: Making, doing: Doing, cache: &Path) -> anyhow::Result<()> {
+    fn start_maker(&mut self, index: usize, step: ArtifactKind, doing: Doing, cache: &Path) -> anyhow::Result<()> {
         let cache = std::path::absolute(cache)?;
         let job = job_for(step, &self.cells[index].spec, &self.plan().reference, cache)?;
         let worker = Worker::spawn(index, job, self.files.cell_log(self.slug(index))?, self.sender.clone())?;

@@ -1,6 +1,6 @@
 //! A plan in one line: what will be measured, for how long, and what must be built first.
 
-use prony_types::{CellSpec, Making, Plan};
+use prony_types::{ArtifactKind, CellSpec, Plan};
 
 use prony_plan::listed;
 use prony_run::{estimate_s, longest_s};
@@ -37,7 +37,7 @@ pub(super) fn summary(plan: &Plan, to_run: &[&CellSpec], engines: usize) -> Stri
         1 => ", plus building 1 TensorRT engine (minutes)".to_owned(),
         n => format!(", plus building {n} TensorRT engines (minutes each)"),
     };
-    let graphs = to_run.iter().filter(|cell| cell.making() == Some(Making::Graph)).count();
+    let graphs = to_run.iter().filter(|cell| cell.artifact_kind() == Some(ArtifactKind::Graph)).count();
     let making = match graphs {
         0 => String::new(),
         n => format!(", plus converting {}", plural(n, "model file")),
