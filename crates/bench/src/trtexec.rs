@@ -16,9 +16,9 @@ use self::program::{Asked, EngineArgument, Program, Ran, Watch};
 use self::times::Query;
 use crate::RingWriter;
 use crate::channel::Channel;
-use prony_work::mortal;
 use crate::failure::Failure;
 use crate::planned::open_as_planned;
+use prony_work::mortal;
 
 /// Warm-up before each round: a new process begins with cold clocks. trtexec's own choice.
 const ROUND_WARM_UP_MS: u32 = 200;

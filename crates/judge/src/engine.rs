@@ -3,8 +3,8 @@
 use prony_types::{CellRecord, CellStatus, Comparison, Difference, Equivalent, LayersRecord, Phase, Precision, Stage};
 
 use crate::difference::sister;
-use crate::series::{Series, each_of};
 use crate::note::NOTE;
+use crate::series::{Series, each_of};
 use crate::stats::{median_ns, ms};
 
 /// Why an engine is not of the precision that was asked for; `None` where it is, or where layers cannot tell.

@@ -78,7 +78,8 @@ fn a_run_with_a_killed_worker_and_its_resumption_are_the_same_from_their_logs() 
 #[test]
 fn a_run_with_data_in_two_precisions_and_a_gate_is_the_same_from_its_logs() {
     let place = Place::new();
-    let args = ["builtin-rgb", "--precision", "fp32,int8", "--data", "scenes", "--limit", "8", "--gate", "map_min=0.01"];
+    let args =
+        ["builtin-rgb", "--precision", "fp32,int8", "--data", "scenes", "--limit", "8", "--gate", "map_min=0.01"];
     expect_code(&place.bench(&quick(&args)).output().unwrap(), 0);
     let record = assert_replays(&place);
     assert_eq!((record.accuracy_comparisons.len(), record.gates.len()), (1, 2));

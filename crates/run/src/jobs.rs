@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use prony_files::Folder;
 use prony_types::{
-    BUILD_TIMEOUT_S, BackendName, CellSpec, GpuRecord, Job, ArtifactKind, ModelSource, ModelSpec, PrepareJob, ReferenceSpec,
-    RewriteJob, WORKER_PROTOCOL, is_engine_name,
+    ArtifactKind, BUILD_TIMEOUT_S, BackendName, CellSpec, GpuRecord, Job, ModelSource, ModelSpec, PrepareJob,
+    ReferenceSpec, RewriteJob, WORKER_PROTOCOL, is_engine_name,
 };
 
 /// What is made for a cell before it can run, in order.
@@ -15,7 +15,12 @@ pub(crate) fn steps(spec: &CellSpec) -> Vec<ArtifactKind> {
 }
 
 /// The job of a step.
-pub(crate) fn job_for(step: ArtifactKind, spec: &CellSpec, reference: &ReferenceSpec, cache: PathBuf) -> anyhow::Result<Job> {
+pub(crate) fn job_for(
+    step: ArtifactKind,
+    spec: &CellSpec,
+    reference: &ReferenceSpec,
+    cache: PathBuf,
+) -> anyhow::Result<Job> {
     Ok(match step {
         ArtifactKind::Graph => Job::Rewrite(rewrite_job(spec, reference, cache)?),
         ArtifactKind::Engine => Job::Prepare(prepare_job(spec, cache)?),

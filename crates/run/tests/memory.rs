@@ -111,7 +111,10 @@ fn measure(folder: &Path, samples: u64) -> RunRecord {
 /// Measures so many samples, and returns what that took at most beyond what the process had.
 fn peak_of(samples: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
-    let before = { peak_bytes(); peak_bytes() };
+    let before = {
+        peak_bytes();
+        peak_bytes()
+    };
     let record = measure(folder.path(), samples);
     let total = record.cells[0].latency_ms[&Stage::Total];
     assert_eq!((total.n, record.cells[0].samples.lost), (samples, 0));

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use prony_types::{CellStatus, Doing, EventKind, ArtifactKind, RunEventKind};
+use prony_types::{ArtifactKind, CellStatus, Doing, EventKind, RunEventKind};
 
 use super::{Run, Waited};
 use crate::jobs::{engine_of, job_for, steps, writable};
