@@ -115,7 +115,7 @@ pub(super) fn data_yaml(input: &[u8], traces: &mut Traces) {
             traces.count("names", names.len());
             names.iter().take(8).for_each(|name| traces.count("name", name.len()));
         }
-        Err(error) => traces.at("yaml", beginning(&error)),
+        Err(error) => traces.at("yaml", beginning(&error.to_string())),
     }
 }
 
