@@ -292,7 +292,9 @@ impl Matrix<'_> {
         // What Prony can make the file into is looked at afterwards.
         let unfit = || match can_rewrite(precision, info) {
             true => None,
-            false => backend(name).supports(precision, info, &self.provider).err().map(|e| Problem::Precision(e.to_string())),
+            false => {
+                backend(name).supports(precision, info, &self.provider).err().map(|e| Problem::Precision(e.to_string()))
+            }
         };
         // To install a library that cannot execute it would be in vain; a GPU that is not there comes before anything.
         if let (false, Some(problem)) = (name.on_gpu(), unfit()) {
@@ -328,7 +330,7 @@ impl Matrix<'_> {
                 let (reason, failed) = match problem {
                     Problem::Input(reason) => (reason, true),
                     Problem::Batch(reason) => (reason, self.batches_named),
-                    Problem::Device(reason) | Problem::Backend(reason) | Problem::Precision(reason.to_string()) => {
+                    Problem::Device(reason) | Problem::Backend(reason) | Problem::Precision(reason) => {
                         (reason, cell.named)
                     }
                     // Nothing is wrong with the machine or the model: something was not given.
