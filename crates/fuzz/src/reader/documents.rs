@@ -146,7 +146,7 @@ pub(super) fn coco(input: &[u8], traces: &mut Traces) {
 pub(super) fn sidecar(input: &[u8], traces: &mut Traces) {
     match serde_json::from_slice::<EngineSidecar>(input) {
         Ok(sidecar) => {
-            traces.at_number("engine", (sidecar.recipe.key().map_or(0, |key| key.len()), sidecar.notes.len().min(4)))
+            traces.at_number("engine", (sidecar.recipe.key().map_or(0, |key| key.len()), sidecar.notes.len().min(4)));
         }
         Err(error) => traces.at("engine", beginning(&error.to_string())),
     }
