@@ -2,6 +2,7 @@
 //! siblings of one core share its arithmetic units and make latency a lottery.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -56,12 +57,12 @@ fn read_number(path: &Path) -> Option<u64> {
 }
 
 /// Pins the calling thread, and every thread it starts from now on. Says why it could not.
-pub fn pin(cpus: &[u32]) -> Result<(), String> {
+pub fn pin(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
         set.set(cpu as usize);
     }
-    sched_setaffinity(None, &set).map_err(|errno| errno.to_string())
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 #[cfg(test)]

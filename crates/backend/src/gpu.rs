@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "calls of the CUDA driver; each block says why it holds")]
 
 mod budget;
+mod error;
 mod memory;
 mod process;
 mod stream;
@@ -10,24 +11,16 @@ mod stream;
 use std::ffi::{CStr, c_char};
 use std::sync::Arc;
 
-use cudarc::driver::result::{self, DriverError};
-use cudarc::driver::sys;
+use cudarc::driver::{result, sys};
 use prony_types::DeviceUse;
 
 pub use self::budget::{Budget, Reserved};
+pub use self::error::{DriverStatus, GpuError};
 pub use self::memory::{DeviceMemory, Pinned};
 pub use self::stream::{Graph, Marks, Stream, Wait};
 
 /// Longest name of a place on the bus, with its zero.
 const BUS_ID: usize = 32;
-
-/// The driver's word for an error, and what it means.
-fn words(error: DriverError) -> String {
-    let text = |name: Result<&CStr, DriverError>| {
-        name.map_or_else(|_| format!("{:?}", error.0), |name| name.to_string_lossy().into_owned())
-    };
-    format!("{}: {}", text(error.error_name()), text(error.error_string()))
-}
 
 /// A GPU in use by this process. Clones are the same GPU.
 #[derive(Clone, Debug)]
@@ -64,25 +57,25 @@ pub struct Memory {
 
 impl Gpu {
     /// Opens a GPU by number and makes its context current; says in one line why it cannot.
-    pub fn open(number: u32) -> Result<Gpu, String> {
+    pub fn open(number: u32) -> Result<Gpu, GpuError> {
         // SAFETY: only looks for the library.
         if !unsafe { sys::is_culib_present() } {
-            return Err("no NVIDIA driver: libcuda.so.1 cannot be opened; install the driver".into());
+            return Err(GpuError::NoDriver);
         }
-        result::init().map_err(|e| format!("the NVIDIA driver does not start: {}", words(e)))?;
-        let count = result::device::get_count().map_err(words)?;
+        result::init().map_err(|e| GpuError::Start(e.into()))?;
+        let count = result::device::get_count()?;
         let ordinal = i32::try_from(number).ok().filter(|&n| n < count);
-        let ordinal = ordinal.ok_or_else(|| format!("there is no GPU {number}; there are {count}, numbered from 0"))?;
-        let device = result::device::get(ordinal).map_err(words)?;
+        let ordinal = ordinal.ok_or(GpuError::NoSuchGpu { number, count })?;
+        let device = result::device::get(ordinal)?;
         // SAFETY: the device was just given by the driver; the context is retained until the process ends.
         let context = unsafe {
-            let context = result::primary_ctx::retain(device).map_err(words)?;
-            result::ctx::set_current(context).map_err(words)?;
+            let context = result::primary_ctx::retain(device)?;
+            result::ctx::set_current(context)?;
             context
         };
         use sys::CUdevice_attribute as Attribute;
         // SAFETY: the device was given by the driver.
-        let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) }.map_err(words);
+        let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) }.map_err(GpuError::from);
         let number_of = |value: i32| u32::try_from(value).unwrap_or(0);
         let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
@@ -91,13 +84,13 @@ impl Gpu {
         Ok(Gpu(Arc::new(Handle {
             number: ordinal,
             context,
-            name: result::device::get_name(device).map_err(words)?,
+            name: result::device::get_name(device)?,
             compute: (number_of(major), number_of(minor)),
             sms: number_of(attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?),
             driver: driver_version()?,
             integrated: integrated && maps,
             bus_id: bus_id(device),
-            free_at_first: result::mem_get_info().map_err(words)?.0 as u64,
+            free_at_first: result::mem_get_info()?.0 as u64,
         })))
     }
 
@@ -132,15 +125,15 @@ impl Gpu {
     }
 
     /// Makes its context current in this thread. Whoever calls from a thread that this module did not open does it first.
-    pub fn bind(&self) -> Result<(), String> {
+    pub fn bind(&self) -> Result<(), GpuError> {
         // SAFETY: the primary context, which is never given back.
-        unsafe { result::ctx::set_current(self.0.context) }.map_err(words)
+        unsafe { result::ctx::set_current(self.0.context) }.map_err(GpuError::from)
     }
 
     /// Its memory now, all processes counted.
-    pub fn memory(&self) -> Result<Memory, String> {
+    pub fn memory(&self) -> Result<Memory, GpuError> {
         self.bind()?;
-        let (free, total) = result::mem_get_info().map_err(words)?;
+        let (free, total) = result::mem_get_info()?;
         Ok(Memory { free_bytes: free as u64, total_bytes: total as u64 })
     }
 
@@ -168,10 +161,10 @@ impl Gpu {
     }
 }
 
-fn driver_version() -> Result<u32, String> {
+fn driver_version() -> Result<u32, GpuError> {
     let mut version = 0;
     // SAFETY: the pointer is to a number that outlives the call.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(words)?;
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result()?;
     Ok(u32::try_from(version).unwrap_or(0))
 }
 

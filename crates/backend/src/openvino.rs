@@ -10,7 +10,7 @@ use prony_types::{BackendName, Dim, ModelInfo, Precision, ProviderSpec, RuntimeN
 
 use crate::precision::as_it_is;
 use crate::session::decide_inputs;
-use crate::{Backend, BackendError, Session, SessionSpec, precision_of};
+use crate::{Backend, BackendError, Session, SessionSpec, Unsupported, precision_of};
 
 use device::CPU;
 use session::OpenvinoSession;
@@ -25,16 +25,17 @@ impl Backend for Openvino {
         BackendName::Openvino
     }
 
-    fn supports(&self, precision: Precision, model: &ModelInfo, _: &ProviderSpec) -> Result<(), String> {
+    fn supports(&self, precision: Precision, model: &ModelInfo, _: &ProviderSpec) -> Result<(), Unsupported> {
         match precision {
             // By a hint, with no artifact; whether this CPU has it is proved when the model is compiled.
             Precision::Fp16 | Precision::Bf16 if precision_of(model) == Precision::Fp32 => Ok(()),
             Precision::Tf32 | Precision::Fp8 | Precision::Nvfp4 => {
-                Err(format!("openvino has no {precision} arithmetic; it executes fp32, fp16, bf16 and int8"))
+                let instead = "it executes fp32, fp16, bf16 and int8".to_owned();
+                Err(Unsupported::Arithmetic { backend: NAME, asked: precision, instead })
             }
             _ => match precision_of(model) {
-                narrow @ (Precision::Fp8 | Precision::Nvfp4) => {
-                    Err(format!("openvino has no {narrow} arithmetic, and the file is {narrow}"))
+                brings @ (Precision::Fp8 | Precision::Nvfp4) => {
+                    Err(Unsupported::FileArithmetic { backend: NAME, brings })
                 }
                 _ => as_it_is(NAME, precision, model),
             },
@@ -42,7 +43,7 @@ impl Backend for Openvino {
     }
 
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
-        self.supports(spec.precision, &spec.model.info, &spec.provider).map_err(unsupported)?;
+        self.supports(spec.precision, &spec.model.info, &spec.provider).map_err(|e| unsupported(e.to_string()))?;
         let inputs = decide_inputs(spec)?;
         let runtime = spec.runtime.as_ref().ok_or_else(|| {
             unsupported(format!("no library was named; run `prony runtime install {}`", RuntimeName::Openvino))
@@ -183,7 +184,7 @@ mod tests {
         crate::precision::tests::model(Some(weights), operators)
     }
 
-    fn supports(precision: Precision, model: &ModelInfo) -> Result<(), String> {
+    fn supports(precision: Precision, model: &ModelInfo) -> Result<(), Unsupported> {
         Openvino.supports(precision, model, &ProviderSpec::default())
     }
 
@@ -193,8 +194,8 @@ mod tests {
         for precision in [Precision::Fp32, Precision::Fp16, Precision::Bf16, Precision::Native] {
             assert_eq!(supports(precision, &single), Ok(()), "{precision}");
         }
-        assert!(supports(Precision::Int8, &single).unwrap_err().contains("not int8"));
-        assert!(supports(Precision::Tf32, &single).unwrap_err().contains("no tf32"));
+        assert!(supports(Precision::Int8, &single).unwrap_err().to_string().contains("not int8"));
+        assert!(supports(Precision::Tf32, &single).unwrap_err().to_string().contains("no tf32"));
         let quantised = crate::precision::tests::quantised(Precision::Int8);
         assert_eq!(supports(Precision::Int8, &quantised), Ok(()));
         assert!(supports(Precision::Bf16, &quantised).is_err());

@@ -29,7 +29,7 @@ use self::options::Pair;
 use self::raw::Model;
 use crate::precision::as_it_is;
 use crate::session::decide_inputs;
-use crate::{Backend, BackendError, Proof, Session, SessionSpec, precision_of};
+use crate::{Backend, BackendError, Proof, Session, SessionSpec, Unsupported, precision_of};
 
 /// What a process must be started with so that no library on NVIDIA's computes in TF32.
 pub const NO_TF32: (&str, &str) = ("NVIDIA_TF32_OVERRIDE", "0");
@@ -59,7 +59,8 @@ impl Ort {
 
     /// Refuses what can be refused before anything is loaded.
     fn inputs(&self, spec: &SessionSpec<'_>) -> Result<Vec<TensorSpec>, BackendError> {
-        self.supports(spec.precision, &spec.model.info, &spec.provider).map_err(|what| self.unsupported(what))?;
+        self.supports(spec.precision, &spec.model.info, &spec.provider)
+            .map_err(|what| self.unsupported(what.to_string()))?;
         if !self.on_gpu() && spec.device > 0 {
             return Err(self.unsupported(format!("there is no device {}; the CPU is device 0", spec.device)));
         }
@@ -234,7 +235,7 @@ impl Ort {
     }
 
     fn gpu(&self, number: u32) -> Result<cuda::Device, BackendError> {
-        cuda::Device::open(number).map_err(|what| self.unsupported(what))
+        cuda::Device::open(number).map_err(|what| self.unsupported(what.to_string()))
     }
 }
 
@@ -320,17 +321,14 @@ impl Backend for Ort {
         self.0
     }
 
-    fn supports(&self, precision: Precision, model: &ModelInfo, provider: &ProviderSpec) -> Result<(), String> {
+    fn supports(&self, precision: Precision, model: &ModelInfo, provider: &ProviderSpec) -> Result<(), Unsupported> {
         let fp32_file = precision_of(model) == Precision::Fp32;
         match (self.0, precision) {
             (BackendName::OrtCuda | BackendName::OrtTensorrt, Precision::Tf32) if fp32_file => Ok(()),
             // TensorRT chooses the arithmetic when it builds.
             (BackendName::OrtTensorrt, Precision::Fp16 | Precision::Bf16) if fp32_file => Ok(()),
             (BackendName::OrtTensorrt, Precision::Int8) if fp32_file && provider.trt_int8_table.is_some() => Ok(()),
-            (BackendName::OrtTensorrt, Precision::Int8) if fp32_file => {
-                Err("int8 of an fp32 file needs a calibration table (--trt-int8-table) or a file with Q/DQ nodes"
-                    .into())
-            }
+            (BackendName::OrtTensorrt, Precision::Int8) if fp32_file => Err(Unsupported::NoRanges),
             (BackendName::OrtOpenvino, Precision::Fp16) if fp32_file => Ok(()),
             _ => as_it_is(self.0.name(), precision, model),
         }

@@ -2,6 +2,8 @@
 
 use prony_types::{DType, ModelFormat, ModelInfo, Precision};
 
+use crate::unsupported::Unsupported;
+
 /// The precision that a file brings: that of its quantisers where it has some, else by the type of its weights. What an
 /// engine computes in is known once it was opened.
 pub fn precision_of(model: &ModelInfo) -> Precision {
@@ -31,18 +33,16 @@ pub fn made_elsewhere(precision: Precision) -> Option<String> {
 }
 
 /// Whether a file can be executed as it is in a precision, by a backend that changes nothing about it.
-pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -> Result<(), String> {
+pub(crate) fn as_it_is(backend: &'static str, precision: Precision, model: &ModelInfo) -> Result<(), Unsupported> {
     if model.format == ModelFormat::Engine {
-        return Err(format!("{backend} does not execute TensorRT engines; use --backends tensorrt"));
+        return Err(Unsupported::Engine { backend });
     }
     let brings = precision_of(model);
     match precision {
         Precision::Native => Ok(()),
         asked if asked == brings => Ok(()),
-        Precision::Fp32 => Err(format!(
-            "the file is {brings}, so this is no fp32 model; use --precision {brings} or native to time it as it is"
-        )),
-        Precision::Tf32 => Err(format!("{backend} has no TF32 arithmetic")),
+        Precision::Fp32 => Err(Unsupported::NotFp32 { brings }),
+        Precision::Tf32 => Err(Unsupported::Tf32 { backend }),
         asked => {
             let how = match (made_elsewhere(asked), brings) {
                 (Some(how), _) => how,
@@ -52,7 +52,7 @@ pub(crate) fn as_it_is(backend: &str, precision: Precision, model: &ModelInfo) -
                 }
                 (None, _) => format!("give the {asked} model, or the fp32 one to make it from"),
             };
-            Err(format!("{backend} executes a file as it is, and this one is {brings}, not {asked}; {how}"))
+            Err(Unsupported::OtherPrecision { backend, brings, asked, how })
         }
     }
 }
@@ -99,7 +99,7 @@ pub(crate) mod tests {
         let engine = ModelInfo { format: ModelFormat::Engine, ..model(None, &[]) };
         assert_eq!(precision_of(&engine), Precision::Native);
         for precision in [Precision::Native, Precision::Fp32] {
-            let error = as_it_is("rten", precision, &engine).unwrap_err();
+            let error = as_it_is("rten", precision, &engine).unwrap_err().to_string();
             assert_eq!(error, "rten does not execute TensorRT engines; use --backends tensorrt");
         }
     }
@@ -109,13 +109,13 @@ pub(crate) mod tests {
         let half = model(Some(DType::F16), &["Conv"]);
         assert_eq!(as_it_is("ort-cpu", Precision::Fp16, &half), Ok(()));
         assert_eq!(as_it_is("ort-cpu", Precision::Native, &half), Ok(()));
-        assert!(as_it_is("ort-cpu", Precision::Fp32, &half).unwrap_err().contains("--precision fp16"));
+        assert!(as_it_is("ort-cpu", Precision::Fp32, &half).unwrap_err().to_string().contains("--precision fp16"));
         let single = model(Some(DType::F32), &["Conv"]);
-        assert!(as_it_is("ort-cpu", Precision::Int8, &single).unwrap_err().contains("`prony quantize`"));
-        assert!(as_it_is("ort-cpu", Precision::Bf16, &single).unwrap_err().contains("`prony convert`"));
+        assert!(as_it_is("ort-cpu", Precision::Int8, &single).unwrap_err().to_string().contains("`prony quantize`"));
+        assert!(as_it_is("ort-cpu", Precision::Bf16, &single).unwrap_err().to_string().contains("`prony convert`"));
         let narrow = quantised(Precision::Fp8);
         assert_eq!(as_it_is("ort-cpu", Precision::Fp8, &narrow), Ok(()));
-        let refusal = as_it_is("ort-cpu", Precision::Int8, &narrow).unwrap_err();
+        let refusal = as_it_is("ort-cpu", Precision::Int8, &narrow).unwrap_err().to_string();
         assert!(
             refusal.ends_with("this one is fp8, not int8; give the int8 model, or the fp32 one to make it from"),
             "{refusal}"
@@ -126,7 +126,7 @@ pub(crate) mod tests {
     fn fp8_was_said_to_be_made_by_commands_that_cannot() {
         let single = model(Some(DType::F32), &["Conv"]);
         for narrow in [Precision::Fp8, Precision::Nvfp4] {
-            let refusal = as_it_is("ort-cpu", narrow, &single).unwrap_err();
+            let refusal = as_it_is("ort-cpu", narrow, &single).unwrap_err().to_string();
             assert!(refusal.contains(&format!("Prony does not make {narrow} models")), "{refusal}");
             assert!(refusal.contains("Model Optimizer") && !refusal.contains('`'), "{refusal}");
         }

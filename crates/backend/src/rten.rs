@@ -18,7 +18,7 @@ use rten_tensor::prelude::*;
 
 use crate::precision::{as_it_is, made_elsewhere};
 use crate::session::decide_inputs;
-use crate::{Backend, BackendError, Session, SessionSpec, SlotInput, Timing, affinity, precision_of};
+use crate::{Backend, BackendError, Session, SessionSpec, SlotInput, Timing, Unsupported, affinity, precision_of};
 
 const NAME: &str = "rten";
 const SPINNING: &str = "one thread a CPU, spinning while a call is in flight";
@@ -31,22 +31,19 @@ impl Backend for Rten {
         BackendName::Rten
     }
 
-    fn supports(&self, precision: Precision, model: &ModelInfo, _: &ProviderSpec) -> Result<(), String> {
+    fn supports(&self, precision: Precision, model: &ModelInfo, _: &ProviderSpec) -> Result<(), Unsupported> {
         if made_elsewhere(precision).is_some() {
-            return Err(format!(
-                "rten has no {precision} arithmetic; it executes fp32 and int8, TensorRT also {precision}"
-            ));
+            let instead = format!("it executes fp32 and int8, TensorRT also {precision}");
+            return Err(Unsupported::Arithmetic { backend: NAME, asked: precision, instead });
         }
         as_it_is(NAME, precision, model)?;
         if model.operators.iter().any(|op| op == "NonMaxSuppression") {
             // rten 0.27 divides by the enclosing box instead of the union there: boxes would be silently wrong.
-            return Err(
-                "the model contains NonMaxSuppression, which rten computes wrongly; export it without NMS".into()
-            );
+            return Err(Unsupported::NonMaxSuppression);
         }
         match precision_of(model) {
-            narrow @ (Precision::Fp16 | Precision::Bf16 | Precision::Fp8 | Precision::Nvfp4) => {
-                Err(format!("rten executes fp32 and int8 files; {narrow} needs ort-cpu or a GPU"))
+            brings @ (Precision::Fp16 | Precision::Bf16 | Precision::Fp8 | Precision::Nvfp4) => {
+                Err(Unsupported::NarrowFile { brings })
             }
             _ => Ok(()),
         }
@@ -54,7 +51,7 @@ impl Backend for Rten {
 
     fn open(&self, spec: &SessionSpec<'_>) -> Result<Box<dyn Session>, BackendError> {
         let unsupported = |what: String| BackendError::Unsupported { backend: NAME, what };
-        self.supports(spec.precision, &spec.model.info, &spec.provider).map_err(unsupported)?;
+        self.supports(spec.precision, &spec.model.info, &spec.provider).map_err(|e| unsupported(e.to_string()))?;
         if spec.device > 0 {
             return Err(unsupported(format!("there is no device {}; the CPU is device 0", spec.device)));
         }

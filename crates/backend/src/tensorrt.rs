@@ -17,7 +17,7 @@ use self::load::{Ask, Loaded, Plan};
 pub use self::opened::{OpenedEngine, open_engine};
 use self::session::{Setup, TrtSession};
 use crate::gpu::Wait;
-use crate::{Backend, BackendError, Proof, Session, SessionSpec, precision_of};
+use crate::{Backend, BackendError, Proof, Session, SessionSpec, Unsupported, precision_of};
 
 /// What errors call this backend.
 const NAME: &str = BackendName::Tensorrt.name();
@@ -34,7 +34,7 @@ impl Backend for Tensorrt {
         self.0
     }
 
-    fn supports(&self, precision: Precision, model: &ModelInfo, _provider: &ProviderSpec) -> Result<(), String> {
+    fn supports(&self, precision: Precision, model: &ModelInfo, _provider: &ProviderSpec) -> Result<(), Unsupported> {
         supports(self.0, precision, model)
     }
 
@@ -62,23 +62,17 @@ impl Backend for Tensorrt {
 }
 
 /// Whether an engine of a precision can be had from a file: one that is an engine is what it is, any other is built.
-fn supports(backend: BackendName, precision: Precision, model: &ModelInfo) -> Result<(), String> {
+fn supports(backend: BackendName, precision: Precision, model: &ModelInfo) -> Result<(), Unsupported> {
     if model.format == ModelFormat::Engine {
         return match precision {
             Precision::Native => Ok(()),
-            asked => Err(format!(
-                "an engine keeps the precision that it was built in and cannot become {asked}; use --precision native, \
-                 the report says what its layers compute in"
-            )),
+            asked => Err(Unsupported::EngineKeepsPrecision { asked }),
         };
     }
     match (precision_of(model), precision) {
         (_, Precision::Native) | (Precision::Fp32, _) => Ok(()),
         (brings, asked) if brings == asked => Ok(()),
-        (brings, asked) => Err(format!(
-            "the file is {brings}, and {backend} cannot make it {asked}; use --precision {brings} or native, or give the \
-             fp32 model"
-        )),
+        (brings, asked) => Err(Unsupported::CannotBecome { backend, brings, asked }),
     }
 }
 
@@ -88,7 +82,7 @@ fn open(spec: &SessionSpec<'_>, profiler: Option<&Profiler>) -> Result<TrtSessio
 
 /// Loads the engine that a session runs.
 fn load_for(spec: &SessionSpec<'_>) -> Result<Loaded, BackendError> {
-    supports(BackendName::Tensorrt, spec.precision, &spec.model.info).map_err(unsupported)?;
+    supports(BackendName::Tensorrt, spec.precision, &spec.model.info).map_err(|e| unsupported(e.to_string()))?;
     let Some(runtime) = &spec.runtime else {
         return Err(unsupported("no TensorRT was named; give --library nvinfer=/path/to/libnvinfer.so".into()));
     };
@@ -134,7 +128,7 @@ mod tests {
     use super::*;
     use crate::precision::tests::{model, quantised};
 
-    fn answer(precision: Precision, model: &ModelInfo) -> Result<(), String> {
+    fn answer(precision: Precision, model: &ModelInfo) -> Result<(), Unsupported> {
         supports(BackendName::Tensorrt, precision, model)
     }
 
@@ -150,13 +144,13 @@ mod tests {
         let half = model(Some(DType::F16), &["Conv"]);
         assert_eq!(answer(Precision::Fp16, &half), Ok(()));
         assert_eq!(answer(Precision::Native, &half), Ok(()));
-        let refusal = answer(Precision::Int8, &half).unwrap_err();
+        let refusal = answer(Precision::Int8, &half).unwrap_err().to_string();
         assert!(refusal.contains("the file is fp16") && refusal.contains("give the fp32 model"), "{refusal}");
         for own in [Precision::Int8, Precision::Fp8, Precision::Nvfp4] {
             let file = quantised(own);
             assert_eq!(answer(own, &file), Ok(()));
             for other in Precision::ALL.iter().filter(|&&other| other != own && other != Precision::Native) {
-                let refusal = answer(*other, &file).unwrap_err();
+                let refusal = answer(*other, &file).unwrap_err().to_string();
                 assert!(refusal.starts_with(&format!("the file is {own}, ")), "{refusal}");
             }
         }
@@ -167,7 +161,7 @@ mod tests {
         let engine = ModelInfo { format: ModelFormat::Engine, ..ModelInfo::default() };
         assert_eq!(answer(Precision::Native, &engine), Ok(()));
         for &precision in Precision::ALL.iter().filter(|&&precision| precision != Precision::Native) {
-            assert!(answer(precision, &engine).unwrap_err().contains("--precision native"), "{precision}");
+            assert!(answer(precision, &engine).unwrap_err().to_string().contains("--precision native"), "{precision}");
         }
     }
 }

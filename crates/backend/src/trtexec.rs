@@ -2,7 +2,8 @@
 
 use prony_types::{BackendName, ModelFormat, ModelInfo, Precision, ProviderSpec};
 
-use crate::{Backend, BackendError, Session, SessionSpec, backend};
+use crate::tensorrt::Tensorrt;
+use crate::{Backend, BackendError, Session, SessionSpec, Unsupported};
 
 const NAME: &str = BackendName::Trtexec.name();
 
@@ -15,16 +16,14 @@ impl Backend for Trtexec {
     }
 
     /// It runs the engines that the backend `tensorrt` runs.
-    fn supports(&self, precision: Precision, model: &ModelInfo, provider: &ProviderSpec) -> Result<(), String> {
+    fn supports(&self, precision: Precision, model: &ModelInfo, provider: &ProviderSpec) -> Result<(), Unsupported> {
         if provider.gpu_mem_limit_bytes.is_some() {
-            return Err(format!("{NAME} cannot be held to --gpu-mem-limit; leave one of the two out"));
+            return Err(Unsupported::MemoryLimit { backend: NAME });
         }
         match (model.format, precision) {
             (ModelFormat::Engine, Precision::Native) => Ok(()),
-            (ModelFormat::Engine, asked) => {
-                Err(format!("an engine is built already, so it cannot be had in {asked}; use --precision native"))
-            }
-            (ModelFormat::Onnx, precision) => backend(BackendName::Tensorrt).supports(precision, model, provider),
+            (ModelFormat::Engine, asked) => Err(Unsupported::EngineIsBuilt { asked }),
+            (ModelFormat::Onnx, precision) => Tensorrt(BackendName::Tensorrt).supports(precision, model, provider),
         }
     }
 
@@ -43,8 +42,10 @@ mod tests {
         let engine = ModelInfo { format: ModelFormat::Engine, ..ModelInfo::default() };
         let supports = |precision, provider: &ProviderSpec| Trtexec.supports(precision, &engine, provider);
         assert_eq!(supports(Precision::Native, &ProviderSpec::default()), Ok(()));
-        assert!(supports(Precision::Int8, &ProviderSpec::default()).unwrap_err().contains("--precision native"));
+        assert!(
+            supports(Precision::Int8, &ProviderSpec::default()).unwrap_err().to_string().contains("--precision native")
+        );
         let limited = ProviderSpec { gpu_mem_limit_bytes: Some(1 << 30), ..ProviderSpec::default() };
-        assert!(supports(Precision::Native, &limited).unwrap_err().contains("--gpu-mem-limit"));
+        assert!(supports(Precision::Native, &limited).unwrap_err().to_string().contains("--gpu-mem-limit"));
     }
 }

@@ -26,7 +26,7 @@ fn outputs(model: &ModelFile) -> Result<Vec<Vec<u32>>, String> {
 }
 
 fn computed(model: &ModelProto) -> Result<Vec<Vec<u32>>, String> {
-    outputs(&model_file(model)?)
+    outputs(&model_file(model).map_err(|e| e.to_string())?)
 }
 
 #[track_caller]

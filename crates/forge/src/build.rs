@@ -17,7 +17,7 @@ use prony_types::{CalibrationMethod, EngineSpec, ProfileShape, RuntimeName, Runt
 
 use crate::arithmetic::Arithmetic;
 use crate::cache::write_atomic;
-use crate::calibration::{Feed, Known, Learn, Told, Upload, keep_ranges, read_ranges, without};
+use crate::calibration::{CalibrationFeed, Known, Learn, Told, Upload, keep_ranges, read_ranges, without};
 use crate::error::ForgeError;
 use crate::memory::size;
 use crate::progress::Phases;
@@ -47,7 +47,7 @@ pub(crate) struct Order {
 pub(crate) struct CalibrationOrder {
     pub(crate) method: CalibrationMethod,
     /// Frames to learn them from.
-    pub(crate) feed: Feed,
+    pub(crate) feed: CalibrationFeed,
     /// Where they are kept.
     pub(crate) cache: PathBuf,
     /// Tensors that stay in float.
@@ -75,7 +75,7 @@ pub(crate) struct Built {
 
 /// Builds. Blocks for seconds to an hour.
 pub(crate) fn build(mut order: Order, tools: &Tools) -> Result<Built, ForgeError> {
-    tools.gpu.bind().map_err(ForgeError::Build)?;
+    tools.gpu.bind().map_err(|error| ForgeError::Build(error.to_string()))?;
     let mut notes = Vec::new();
     let calibrator = match order.calibration.take() {
         Some(calibration) => Some(ranges(&order, calibration, tools, &mut notes)?),
@@ -109,7 +109,7 @@ fn ranges(
             let Told { used, ranges, .. } = learn(order, method, feed, tools)?;
             notes.push(format!("int8 ranges from {} frames", used.frames));
             let ranges = ranges.unwrap_or_default();
-            keep_ranges(&cache, &used, &ranges);
+            keep_ranges(&cache, &used, &ranges)?;
             (used, ranges)
         }
     };
@@ -123,7 +123,7 @@ fn ranges(
 }
 
 /// Has TensorRT learn ranges, and ends the build when it has.
-fn learn(order: &Order, method: CalibrationMethod, feed: Feed, tools: &Tools) -> Result<Told, ForgeError> {
+fn learn(order: &Order, method: CalibrationMethod, feed: CalibrationFeed, tools: &Tools) -> Result<Told, ForgeError> {
     let told = Arc::new(Mutex::new(Told::default()));
     let budget = &tools.learning;
     let inputs = feed.inputs().to_vec();

@@ -8,13 +8,14 @@ use std::time::SystemTime;
 
 use prony_backend::open_model;
 use prony_files::{Folder, Kind};
+use prony_model::ENGINE_SCHEMA;
 use prony_types::{CellSpec, EngineSpec};
 
 use crate::error::ForgeError;
 use crate::lock::Lock;
 use crate::recipe::Recipe;
 use crate::shape;
-use crate::sidecar::{Beside, ENGINE_SCHEMA, Made, Sidecar};
+use crate::sidecar::{Beside, EngineSidecar, FreshEngine};
 
 /// Ending of the file that is locked while it is made.
 pub(crate) const LOCK: &str = ".lock";
@@ -29,7 +30,7 @@ pub struct Cache {
 
 /// The model that an engine is made from, as its sidecar names it.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin<'a> {
+pub struct SourceModel<'a> {
     /// What it is called.
     pub model: &'a str,
     /// Size of the ONNX file.
@@ -40,7 +41,7 @@ pub struct Origin<'a> {
 
 /// An artifact that is in the cache.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept<S = Sidecar> {
+pub struct Kept<S = EngineSidecar> {
     /// Its file.
     pub path: PathBuf,
     /// How it was made.
@@ -76,13 +77,13 @@ impl Cache {
     pub fn get_or_make(
         &self,
         recipe: &Recipe,
-        origin: Origin<'_>,
+        origin: SourceModel<'_>,
         rebuild: bool,
         waiting: &mut dyn FnMut(),
-        make: impl FnOnce() -> Result<Made, ForgeError>,
+        make: impl FnOnce() -> Result<FreshEngine, ForgeError>,
     ) -> Result<Kept, ForgeError> {
         let changed = || self.changed_since(recipe);
-        self.keep(&recipe.key(), rebuild, waiting, changed, || {
+        self.keep(&recipe.key()?, rebuild, waiting, changed, || {
             let made = make()?;
             let sidecar = sidecar(recipe, origin, &made);
             Ok((made.bytes, sidecar))
@@ -96,7 +97,7 @@ impl Cache {
         key: &str,
         remake: bool,
         waiting: &mut dyn FnMut(),
-        changed: impl FnOnce() -> Option<String>,
+        changed: impl FnOnce() -> Result<Option<String>, ForgeError>,
         make: impl FnOnce() -> Result<(Vec<u8>, S), ForgeError>,
     ) -> Result<Kept<S>, ForgeError> {
         self.claim()?;
@@ -110,11 +111,11 @@ impl Cache {
             }
             Look::Whole(_) => Some("it was asked for".to_owned()),
             Look::Damaged(what) => Some(what),
-            Look::Missing => changed(),
+            Look::Missing => changed()?,
         };
         self.sweep(key);
         let (bytes, sidecar) = make()?;
-        let text = serde_json::to_vec_pretty(&sidecar).unwrap_or_default();
+        let text = serde_json::to_vec_pretty(&sidecar).map_err(ForgeError::json("a sidecar"))?;
         write_atomic(&path, &bytes).map_err(ForgeError::cache("write", &path))?;
         let beside = self.file(key, S::SIDECAR);
         write_atomic(&beside, &text).map_err(ForgeError::cache("write", &beside))?;
@@ -148,7 +149,7 @@ impl Cache {
             None if folder.exists(&name) => return Ok(Look::Damaged(format!("the {word} had no readable sidecar"))),
             None => return Ok(Look::Missing),
         };
-        if sidecar.key() != key {
+        if sidecar.key()? != key {
             return Ok(Look::Damaged(format!("the {word}'s sidecar was that of another one")));
         }
         for name in [&beside, &name] {
@@ -182,24 +183,26 @@ impl Cache {
     }
 
     /// Every engine's sidecar that can be read, with its key, oldest first.
-    pub fn sidecars(&self) -> Vec<(String, Sidecar)> {
+    pub fn sidecars(&self) -> Vec<(String, EngineSidecar)> {
         let names = self.names();
-        let keys = names.iter().filter_map(|name| name.strip_suffix(Sidecar::SIDECAR));
-        let found =
-            keys.filter_map(|key| Some((key.to_owned(), self.sidecar(key).filter(|it: &Sidecar| it.key() == key)?)));
-        let mut found: Vec<(String, Sidecar)> = found.collect();
+        let keys = names.iter().filter_map(|name| name.strip_suffix(EngineSidecar::SIDECAR));
+        let found = keys.filter_map(|key| {
+            Some((key.to_owned(), self.sidecar(key).filter(|it: &EngineSidecar| it.key().is_ok_and(|own| own == key))?))
+        });
+        let mut found: Vec<(String, EngineSidecar)> = found.collect();
         found.sort_by(|(_, a), (_, b)| a.created.cmp(&b.created));
         found
     }
 
     /// Why an engine that was there for another machine does not do: what differs from the nearest one.
-    fn changed_since(&self, recipe: &Recipe) -> Option<String> {
+    fn changed_since(&self, recipe: &Recipe) -> Result<Option<String>, ForgeError> {
         let sidecars = self.sidecars();
         let alike = sidecars.iter().map(|(_, sidecar)| &sidecar.recipe).filter(|old| old.is_of_same_kind(recipe));
         // Of equally near ones the newest, which comes last and so is taken by the reverse order.
-        let nearest = alike.map(|old| old.differences(recipe)).rev().min_by_key(Vec::len)?;
+        let differences = alike.map(|old| old.differences(recipe)).collect::<Result<Vec<_>, _>>()?;
+        let nearest = differences.into_iter().rev().min_by_key(Vec::len).unwrap_or_default();
         let texts: Vec<String> = nearest.iter().map(ToString::to_string).collect();
-        (!texts.is_empty()).then(|| texts.join(", "))
+        Ok((!texts.is_empty()).then(|| texts.join(", ")))
     }
 
     pub(crate) fn file(&self, key: &str, ending: &str) -> PathBuf {
@@ -259,8 +262,8 @@ pub fn has_engine(cache: &Path, cell: &CellSpec, gpu: &str) -> bool {
     candidates.any(|recipe| recipe.is_of_same_kind(&Recipe { engine: wanted.clone(), ..recipe.clone() }))
 }
 
-fn sidecar(recipe: &Recipe, origin: Origin<'_>, made: &Made) -> Sidecar {
-    Sidecar {
+fn sidecar(recipe: &Recipe, origin: SourceModel<'_>, made: &FreshEngine) -> EngineSidecar {
+    EngineSidecar {
         schema: ENGINE_SCHEMA.to_owned(),
         prony: origin.prony.to_owned(),
         created: now(),

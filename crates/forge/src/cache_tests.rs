@@ -1,10 +1,10 @@
 use super::*;
 use crate::recipe::tests::recipe;
 
-pub(crate) const ORIGIN: Origin<'static> = Origin { model: "tiny", onnx_bytes: 100, prony: "0.1.0" };
+pub(crate) const ORIGIN: SourceModel<'static> = SourceModel { model: "tiny", onnx_bytes: 100, prony: "0.1.0" };
 
-pub(crate) fn made(bytes: &[u8]) -> Made {
-    Made { bytes: bytes.to_vec(), build_s: 1.5, ..Made::default() }
+pub(crate) fn made(bytes: &[u8]) -> FreshEngine {
+    FreshEngine { bytes: bytes.to_vec(), build_s: 1.5, ..FreshEngine::default() }
 }
 
 /// Asks for an engine; what came, and whether it had to be made.
@@ -33,7 +33,7 @@ fn the_second_time_it_is_there() {
     assert!(!built && second.from_cache && second.rebuilt_because.is_none());
     assert_eq!(second.sidecar, first.sidecar);
     assert_eq!(fs::read(&second.path).unwrap(), b"an engine");
-    let key = recipe().key();
+    let key = recipe().key().unwrap();
     assert_eq!(cache.names(), [format!("{key}.engine"), format!("{key}.engine.json")], "no lock, no temporary file");
 }
 

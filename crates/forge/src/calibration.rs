@@ -16,7 +16,7 @@ use prony_types::{CalibrationSpec, Pixels, SceneKind, SourceSpec};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use self::feed::Feed;
+pub(crate) use self::feed::CalibrationFeed;
 use crate::cache::{hash_file, hex, write_atomic};
 use crate::error::ForgeError;
 
@@ -92,7 +92,7 @@ impl Used {
 
 /// Ranges that a builder is given to learn, from batches.
 pub(crate) struct Learn {
-    pub(crate) feed: Feed,
+    pub(crate) feed: CalibrationFeed,
     pub(crate) upload: Box<dyn Upload>,
     pub(crate) told: Arc<Mutex<Told>>,
     /// Called once they are learnt: nothing that comes after is needed.
@@ -177,13 +177,14 @@ pub(crate) fn read_ranges(cache: &Path) -> Option<(Used, Vec<u8>)> {
 }
 
 /// Keeps ranges for the next time that the same model and data are asked for.
-pub(crate) fn keep_ranges(cache: &Path, used: &Used, ranges: &[u8]) {
-    let used = serde_json::to_vec(used).unwrap_or_default();
+pub(crate) fn keep_ranges(cache: &Path, used: &Used, ranges: &[u8]) -> Result<(), ForgeError> {
+    let used = serde_json::to_vec(used).map_err(ForgeError::json("what was calibrated on"))?;
     let content = [&used, &b"\n"[..], ranges].concat();
     let file = [sha256_hex(&content).as_bytes(), b"\n", &content].concat();
     if let Err(error) = write_atomic(cache, &file) {
         tracing::warn!("the calibration cache {} was not written: {error}", cache.display());
     }
+    Ok(())
 }
 
 /// Takes the ranges of some tensors out, so that TensorRT computes them in float; and how many those were. A line is

@@ -45,6 +45,14 @@ pub enum ForgeError {
     /// The build took too long.
     #[error("the build was ended after {0} s, the longest that it may take (--build-timeout)")]
     Timeout(u64),
+    /// Something of Prony's own cannot be written as JSON. What is found by its hash is then not found by that of nothing.
+    #[error("internal error: {what} cannot be written as JSON: {reason}; please report it")]
+    Json {
+        /// What was to be written.
+        what: &'static str,
+        /// The writer's word.
+        reason: serde_json::Error,
+    },
 }
 
 impl ForgeError {
@@ -55,6 +63,7 @@ impl ForgeError {
             ForgeError::Model(_) => FailureKind::Model,
             ForgeError::Calibration(_) => FailureKind::Input,
             ForgeError::Budget { .. } => FailureKind::Budget,
+            ForgeError::Json { .. } => FailureKind::Internal,
             ForgeError::Cache { .. } | ForgeError::Memory(_) | ForgeError::Build(_) | ForgeError::Timeout(_) => {
                 FailureKind::Runtime
             }
@@ -67,6 +76,10 @@ impl ForgeError {
             ForgeError::Budget { device, .. } => Some(device),
             _ => None,
         }
+    }
+
+    pub(crate) fn json(what: &'static str) -> impl FnOnce(serde_json::Error) -> ForgeError {
+        move |reason| ForgeError::Json { what, reason }
     }
 
     pub(crate) fn cache(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ForgeError {

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use prony_backend::ModelFile;
-use prony_model::Anatomy;
 use prony_model::pt::Checkpoint;
 use prony_model::shape::Sizes;
+use prony_model::{Anatomy, ModelError};
 use prony_types::{HalfSpec, Precision};
 use prost::Message as _;
 use prost::bytes::Bytes;
@@ -161,11 +161,12 @@ pub fn export(checkpoint: &Checkpoint, options: &ExportOptions) -> Result<Export
 
 /// Parameters, and operations per image, of the file that was made.
 fn counts(made: &Exported, batch: u32) -> Result<(u64, u64), ForgeError> {
-    let unreadable = |reason: String| ForgeError::Build(format!("the graph that was made cannot be read: {reason}"));
+    let unreadable =
+        |reason: ModelError| ForgeError::Build(format!("the graph that was made cannot be read: {reason}"));
     let bytes = Bytes::from(made.bytes.clone());
     let sizes = Sizes { batch: u64::from(batch), imgsz: Some(made.imgsz.map(u64::from)) };
     let cost = Anatomy::of(&bytes, &sizes).map_err(unreadable)?.cost;
-    let file = ModelFile::from_bytes("the graph", bytes).map_err(|error| unreadable(error.to_string()))?;
+    let file = ModelFile::from_bytes("the graph", bytes).map_err(unreadable)?;
     Ok((file.info.parameters, cost.flops() / u64::from(batch)))
 }
 

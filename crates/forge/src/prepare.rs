@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use prony_backend::gpu::{Budget, Gpu};
 use prony_backend::{ModelFile, open_model, precision_of};
-use prony_model::{decoding_tail, sha256_hex};
+use prony_model::decoding_tail;
 use prony_nvinfer::{Driver, Family, Library};
 use prony_probe::MemoryRoom;
 use prony_runtimes::discovery;
@@ -22,14 +22,15 @@ use prony_vision::{Fit, Head};
 
 use crate::arithmetic::{Situation, arithmetic};
 use crate::build::{Built, CalibrationOrder, Order, Tools, build};
-use crate::cache::{Cache, Origin, hash_file};
-use crate::calibration::{Feed, data_sha256};
+use crate::cache::{Cache, SourceModel, hash_file};
+use crate::calibration::{CalibrationFeed, data_sha256};
 use crate::error::ForgeError;
+use crate::key::key_of_bytes;
 use crate::memory::{Alarm, Plan, Watch, host_peak};
 use crate::progress::{eta_s, expected_s};
 use crate::recipe::Recipe;
 use crate::shape;
-use crate::sidecar::{Made, Sidecar};
+use crate::sidecar::{EngineSidecar, FreshEngine};
 use crate::weights::weights;
 
 /// How often a build is looked at.
@@ -74,7 +75,7 @@ pub fn prepare(
         return Err(ForgeError::Unsupported(format!("{path} runs engines and builds none; name the full libnvinfer")));
     }
     let driver = Driver::open(None)?;
-    let gpu = Gpu::open(job.device).map_err(ForgeError::Unsupported)?;
+    let gpu = Gpu::open(job.device).map_err(|error| ForgeError::Unsupported(error.to_string()))?;
     let mut notes = Vec::new();
     let spec = decide(job, &model, &mut notes)?;
     let situation = Situation {
@@ -103,7 +104,7 @@ pub fn prepare(
         gpu_mem_limit_bytes: job.gpu_mem_limit_bytes,
     };
     let cache = Cache::at(&job.cache);
-    let origin = Origin { model: &job.model.name, onnx_bytes, prony: env!("CARGO_PKG_VERSION") };
+    let origin = SourceModel { model: &job.model.name, onnx_bytes, prony: env!("CARGO_PKG_VERSION") };
     let mut said = false;
     let told = std::cell::RefCell::new(on_progress);
     let mut waiting = || {
@@ -131,7 +132,7 @@ pub fn prepare(
         Ok(made)
     })?;
     notes.extend(kept.sidecar.notes.iter().cloned());
-    let Sidecar { engine_sha256, build_s, .. } = kept.sidecar;
+    let EngineSidecar { engine_sha256, build_s, .. } = kept.sidecar;
     Ok(Prepared {
         artifact: ArtifactSpec { path: kept.path, sha256: engine_sha256, from_cache: kept.from_cache },
         build_ms: build_s * 1e3,
@@ -216,10 +217,10 @@ fn order(
             let inputs = shape::tuned(&model.info.inputs, &spec.profile);
             let whole =
                 (&recipe.onnx_sha256, &recipe.weights, hash, data.method, &recipe.identity.tensorrt, &spec.profile);
-            let key = &sha256_hex(&serde_json::to_vec(&whole).unwrap_or_default())[..32];
+            let key = key_of_bytes(&serde_json::to_vec(&whole).map_err(ForgeError::json("a cache key"))?);
             let fit = fit(&model.info, &inputs);
             let kind = kind_for(&job.model.source, &model.info.metadata.names);
-            let feed = Feed::new(data, kind, inputs, fit)?;
+            let feed = CalibrationFeed::new(data, kind, inputs, fit)?;
             let cache = cache.folder().join(format!("calibration-{key}.cache"));
             Some(CalibrationOrder { method: data.method, feed, cache, float })
         }
@@ -267,7 +268,7 @@ fn supervise(
     on_progress: &mut dyn FnMut(BuildProgress),
     beat: &dyn Fn(),
     advice: &[String],
-) -> Result<Made, ForgeError> {
+) -> Result<FreshEngine, ForgeError> {
     for text in advice {
         tracing::warn!("{text}");
         on_progress(BuildProgress { doing: text.clone(), done: None, eta_s: None });
@@ -319,7 +320,7 @@ fn supervise(
         (Err(_), Some((_, error))) => return Err(error),
         (outcome, _) => outcome?,
     };
-    Ok(Made {
+    Ok(FreshEngine {
         bytes,
         build_s: begun.elapsed().as_secs_f64(),
         notes,

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::recipe::Recipe;
-use crate::sidecar::Sidecar;
+use crate::sidecar::EngineSidecar;
 
 /// Below this share the builder's steps say little about the time that is left.
 const ENOUGH: f64 = 0.05;
@@ -87,13 +87,13 @@ pub(crate) fn eta_s(elapsed_s: f64, done: Option<f64>, expected_s: Option<f64>) 
 }
 
 /// How long such a build took before: the same model in that precision, else others by their size.
-pub(crate) fn expected_s(earlier: &[(String, Sidecar)], recipe: &Recipe, onnx_bytes: u64) -> Option<f64> {
+pub(crate) fn expected_s(earlier: &[(String, EngineSidecar)], recipe: &Recipe, onnx_bytes: u64) -> Option<f64> {
     let same_place = |old: &Recipe| {
         old.identity.gpu == recipe.identity.gpu
             && old.engine.precision == recipe.engine.precision
             && old.engine.level == recipe.engine.level
     };
-    let alike: Vec<&Sidecar> =
+    let alike: Vec<&EngineSidecar> =
         earlier.iter().map(|(_, sidecar)| sidecar).filter(|sidecar| same_place(&sidecar.recipe)).collect();
     if let Some(same) = alike.iter().rev().find(|sidecar| sidecar.recipe.onnx_sha256 == recipe.onnx_sha256) {
         return Some(same.build_s);
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn the_same_model_tells_best_and_others_by_size() {
-        let sidecar = |change: &dyn Fn(&mut Sidecar)| {
-            let mut sidecar = Sidecar {
-                schema: crate::ENGINE_SCHEMA.into(),
+        let sidecar = |change: &dyn Fn(&mut EngineSidecar)| {
+            let mut sidecar = EngineSidecar {
+                schema: prony_model::ENGINE_SCHEMA.into(),
                 prony: String::new(),
                 created: String::new(),
                 model: String::new(),

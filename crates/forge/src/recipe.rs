@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use prony_model::sha256_hex;
 use prony_types::{EngineIdentity, EngineSpec, SourceSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Length of a key: as many hex digits of the hash as can never meet by chance.
-const KEY_DIGITS: usize = 32;
+use crate::error::ForgeError;
+use crate::key::key_of;
+
 /// Digits of a hash that a person compares.
 const SHOWN_DIGITS: usize = 12;
 
@@ -42,10 +42,8 @@ pub struct Recipe {
 
 impl Recipe {
     /// Where it lies in the cache.
-    pub fn key(&self) -> String {
-        // Keys of a JSON object are sorted, so equal recipes have equal text.
-        let text = serde_json::to_value(self.canonical()).map(|value| value.to_string()).unwrap_or_default();
-        sha256_hex(text.as_bytes())[..KEY_DIGITS].to_owned()
+    pub fn key(&self) -> Result<String, ForgeError> {
+        key_of(&self.canonical())
     }
 
     /// Without what does not matter: where calibration data lie is no part of what they are; their hash is.
@@ -65,20 +63,22 @@ impl Recipe {
     }
 
     /// Every field in which the newer one differs from this one.
-    pub fn differences(&self, newer: &Recipe) -> Vec<Difference> {
-        let (old, new) = (fields(&self.canonical()), fields(&newer.canonical()));
+    pub fn differences(&self, newer: &Recipe) -> Result<Vec<RecipeDifference>, ForgeError> {
+        let (old, new) = (fields(&self.canonical())?, fields(&newer.canonical())?);
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         let differ = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
         let value = |fields: &BTreeMap<String, String>, name: &String| {
             fields.get(name).cloned().unwrap_or_else(|| "none".to_owned())
         };
-        differ.map(|name| Difference { field: title(name), old: value(&old, name), new: value(&new, name) }).collect()
+        let difference =
+            |name: &String| RecipeDifference { field: title(name), old: value(&old, name), new: value(&new, name) };
+        Ok(differ.map(difference).collect())
     }
 }
 
 /// One field that is not what it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct RecipeDifference {
     /// In words.
     pub field: String,
     /// What it was.
@@ -87,19 +87,17 @@ pub struct Difference {
     pub new: String,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for RecipeDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} -> {}", self.field, self.old, self.new)
     }
 }
 
 /// Every leaf of a recipe by its path.
-fn fields(recipe: &Recipe) -> BTreeMap<String, String> {
+fn fields(recipe: &Recipe) -> Result<BTreeMap<String, String>, ForgeError> {
     let mut found = BTreeMap::new();
-    if let Ok(value) = serde_json::to_value(recipe) {
-        collect("", &value, &mut found);
-    }
-    found
+    collect("", &serde_json::to_value(recipe).map_err(ForgeError::json("a recipe"))?, &mut found);
+    Ok(found)
 }
 
 fn collect(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
@@ -142,9 +140,11 @@ fn title(path: &str) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use prony_model::sha256_hex;
     use prony_types::{CalibrationMethod, CalibrationSpec, Precision, ProfileShape};
 
     use super::*;
+    use crate::key::KEY_DIGITS;
 
     pub(crate) fn recipe() -> Recipe {
         Recipe {
@@ -175,15 +175,15 @@ pub(crate) mod tests {
     }
 
     fn texts(old: &Recipe, new: &Recipe) -> Vec<String> {
-        old.differences(new).iter().map(ToString::to_string).collect()
+        old.differences(new).unwrap().iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn equal_recipes_have_equal_keys() {
-        assert_eq!(recipe().key(), recipe().key());
-        assert_eq!(recipe().key().len(), KEY_DIGITS);
+        assert_eq!(recipe().key().unwrap(), recipe().key().unwrap());
+        assert_eq!(recipe().key().unwrap().len(), KEY_DIGITS);
         let read: Recipe = serde_json::from_str(&serde_json::to_string(&recipe()).unwrap()).unwrap();
-        assert_eq!((read.key(), &read), (recipe().key(), &recipe()));
+        assert_eq!((read.key().unwrap(), &read), (recipe().key().unwrap(), &recipe()));
     }
 
     #[test]
@@ -211,12 +211,12 @@ pub(crate) mod tests {
         ];
         for (change, text) in changes {
             let new = changed(change);
-            assert_ne!(new.key(), recipe().key(), "{text}");
+            assert_ne!(new.key().unwrap(), recipe().key().unwrap(), "{text}");
             assert_eq!(texts(&recipe(), &new), [*text]);
         }
         let shape = ProfileShape { input: "x".into(), min: vec![1], opt: vec![2], max: vec![4] };
         let shaped = changed(|r| r.engine.profile = vec![shape]);
-        assert_ne!(shaped.key(), recipe().key());
+        assert_ne!(shaped.key().unwrap(), recipe().key().unwrap());
     }
 
     #[test]
@@ -240,7 +240,7 @@ pub(crate) mod tests {
             })
         };
         let (here, there) = (calibrated(SourceSpec::Dir("a".into())), calibrated(SourceSpec::Dir("b".into())));
-        assert_eq!(here.key(), there.key());
+        assert_eq!(here.key().unwrap(), there.key().unwrap());
         assert!(here.is_of_same_kind(&there) && !here.is_of_same_kind(&recipe()));
         assert_eq!(texts(&here, &there), [""; 0]);
     }

@@ -8,6 +8,7 @@ use prony_model::pt::Checkpoint;
 use prony_model::{sha256_file, sha256_hex};
 use prony_source::scenes::kind_for;
 use prony_types::{ArtifactSpec, BackendName, BuildProgress, RewriteJob, RewriteSpec};
+use serde::Serialize;
 
 use crate::cache::{Cache, Kept, now};
 use crate::calibration::data_sha256;
@@ -16,7 +17,7 @@ use crate::error::ForgeError;
 use crate::export::{ExportOptions, export};
 use crate::prepare::{Prepared, open_as_asked};
 use crate::quantise::{QuantiseReport, Site, quantise};
-use crate::sidecar::{GRAPH_SCHEMA, GraphRecipe, GraphSidecar, Making};
+use crate::sidecar::{GRAPH_SCHEMA, GraphMaking, GraphRecipe, GraphSidecar};
 
 /// The state of the code that makes graphs. Raised whenever it makes another file from the same one.
 const REVISION: u32 = 2;
@@ -45,7 +46,9 @@ pub fn exported(checkpoint: &Path, options: &ExportOptions, cache: &Path) -> Res
     let checkpoint_sha256 = sha256_file(checkpoint).map_err(unreadable)?;
     let recipe = GraphRecipe {
         source_sha256: checkpoint_sha256.clone(),
-        making: Making::Export(serde_json::to_value(options).unwrap_or_default()),
+        making: GraphMaking::Export(
+            serde_json::to_value(options).map_err(ForgeError::json("the options of an export"))?,
+        ),
         imgsz: None,
         calibration_sha256: None,
         ranges_by: None,
@@ -78,7 +81,7 @@ pub fn rewrite(
     });
     let recipe = GraphRecipe {
         source_sha256: model.sha256.clone(),
-        making: Making::Rewrite(without_places(job.rewrite.clone())),
+        making: GraphMaking::Rewrite(without_places(job.rewrite.clone())),
         imgsz: job.imgsz.filter(|_| calibration.is_some()),
         calibration_sha256: calibration.map(|data| data_sha256(data, kind)).transpose()?,
         ranges_by,
@@ -109,16 +112,21 @@ fn make(
         RewriteSpec::Half(spec) => {
             let made = convert(model, spec)?;
             let notes = half_notes(&made.report);
-            Ok(Graph { bytes: made.bytes, notes, report: serde_json::to_value(&made.report).unwrap_or_default() })
+            Ok(Graph { bytes: made.bytes, notes, report: report(&made.report)? })
         }
         RewriteSpec::Int8(spec) => {
             let site =
                 Site { cache: Some(cache.folder()), runtime: job.runtime.as_ref(), imgsz: job.imgsz, threads: None };
             let made = quantise(model, &job.model.source, spec, &site, on_progress, beat)?;
             let notes = quantise_notes(&made.report);
-            Ok(Graph { bytes: made.bytes, notes, report: serde_json::to_value(&made.report).unwrap_or_default() })
+            Ok(Graph { bytes: made.bytes, notes, report: report(&made.report)? })
         }
     }
+}
+
+/// A report as it stands in a sidecar.
+fn report(report: &impl Serialize) -> Result<serde_json::Value, ForgeError> {
+    serde_json::to_value(report).map_err(ForgeError::json("a report"))
 }
 
 /// What of a conversion should be known.
@@ -162,10 +170,10 @@ fn kept(
     make: impl FnOnce() -> Result<Graph, ForgeError>,
 ) -> Result<Kept<GraphSidecar>, ForgeError> {
     cache.keep(
-        &recipe.key(),
+        &recipe.key()?,
         remake,
         waiting,
-        || None,
+        || Ok(None),
         || {
             let begun = Instant::now();
             let Graph { bytes, notes, report } = make()?;

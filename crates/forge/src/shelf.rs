@@ -8,34 +8,34 @@ use serde::Serialize;
 
 use crate::cache::{Cache, LOCK, Look, TEMPORARY, remove};
 use crate::lock::Lock;
-use crate::sidecar::{Beside, GraphSidecar, Sidecar};
+use crate::sidecar::{Beside, EngineSidecar, GraphSidecar};
 
 /// What an artifact is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ArtifactKind {
     /// A TensorRT engine.
     Engine,
     /// An ONNX file.
     Graph,
 }
 
-impl Kind {
+impl ArtifactKind {
     /// Both.
-    pub const ALL: [Kind; 2] = [Kind::Engine, Kind::Graph];
+    pub const ALL: [ArtifactKind; 2] = [ArtifactKind::Engine, ArtifactKind::Graph];
 
     /// In a word.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Engine => Sidecar::WORD,
-            Kind::Graph => GraphSidecar::WORD,
+            ArtifactKind::Engine => EngineSidecar::WORD,
+            ArtifactKind::Graph => GraphSidecar::WORD,
         }
     }
 
     const fn endings(self) -> [&'static str; 2] {
         match self {
-            Kind::Engine => [Sidecar::ENDING, Sidecar::SIDECAR],
-            Kind::Graph => [GraphSidecar::ENDING, GraphSidecar::SIDECAR],
+            ArtifactKind::Engine => [EngineSidecar::ENDING, EngineSidecar::SIDECAR],
+            ArtifactKind::Graph => [GraphSidecar::ENDING, GraphSidecar::SIDECAR],
         }
     }
 }
@@ -45,7 +45,7 @@ impl Kind {
 #[serde(untagged)]
 pub enum Described {
     /// An engine.
-    Engine(Box<Sidecar>),
+    Engine(Box<EngineSidecar>),
     /// An ONNX file.
     Graph(Box<GraphSidecar>),
 }
@@ -56,7 +56,7 @@ pub struct Entry {
     /// Its key: the beginning of its file's name.
     pub key: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ArtifactKind,
     /// How it was made; absent where that cannot be read.
     pub sidecar: Option<Described>,
     /// What it takes on disk.
@@ -95,7 +95,7 @@ impl Cache {
     pub fn list(&self) -> Vec<Entry> {
         let names = self.names();
         let mut keys = BTreeSet::new();
-        for kind in Kind::ALL {
+        for kind in ArtifactKind::ALL {
             let own = |name: &String| kind.endings().iter().find_map(|end| Some(name.strip_suffix(end)?.to_owned()));
             keys.extend(names.iter().filter_map(own).map(|key| (key, kind)));
         }
@@ -111,8 +111,8 @@ impl Cache {
         for entry in &mut entries {
             if entry.problem.is_none() {
                 entry.problem = match entry.kind {
-                    Kind::Engine => self.problem::<Sidecar>(&entry.key),
-                    Kind::Graph => self.problem::<GraphSidecar>(&entry.key),
+                    ArtifactKind::Engine => self.problem::<EngineSidecar>(&entry.key),
+                    ArtifactKind::Graph => self.problem::<GraphSidecar>(&entry.key),
                 };
             }
             on_entry(entry);
@@ -175,11 +175,11 @@ impl Cache {
         freed
     }
 
-    fn entry(&self, key: &str, kind: Kind, now: SystemTime) -> Entry {
+    fn entry(&self, key: &str, kind: ArtifactKind, now: SystemTime) -> Entry {
         let [artifact, beside] = kind.endings().map(|ending| fs::metadata(self.file(key, ending)).ok());
         let sidecar = match kind {
-            Kind::Engine => self.sidecar(key).map(|sidecar| Described::Engine(Box::new(sidecar))),
-            Kind::Graph => self.sidecar(key).map(|sidecar| Described::Graph(Box::new(sidecar))),
+            ArtifactKind::Engine => self.sidecar(key).map(|sidecar| Described::Engine(Box::new(sidecar))),
+            ArtifactKind::Graph => self.sidecar(key).map(|sidecar| Described::Graph(Box::new(sidecar))),
         };
         let modified = artifact.as_ref().or(beside.as_ref()).and_then(|metadata| metadata.modified().ok());
         let unused = modified.and_then(|then| now.duration_since(then).ok()).unwrap_or_default();
@@ -194,10 +194,10 @@ impl Cache {
     }
 }
 
-fn with_article(kind: Kind) -> &'static str {
+fn with_article(kind: ArtifactKind) -> &'static str {
     match kind {
-        Kind::Engine => "an engine",
-        Kind::Graph => "a graph",
+        ArtifactKind::Engine => "an engine",
+        ArtifactKind::Graph => "a graph",
     }
 }
 
@@ -210,7 +210,7 @@ mod tests {
     use crate::cache::tests::{ORIGIN, made};
     use crate::recipe::tests::recipe;
 
-    const ENGINE: &str = Sidecar::ENDING;
+    const ENGINE: &str = EngineSidecar::ENDING;
 
     /// Three engines of 10 bytes, last used 30, 20 and 10 days ago.
     fn filled(folder: &Path) -> (Cache, Vec<String>) {
@@ -223,7 +223,7 @@ mod tests {
             let kept = cache.get_or_make(&recipe, ORIGIN, false, &mut || panic!("nobody holds it"), make).unwrap();
             let then = SystemTime::now() - Duration::from_secs(u64::from(days) * 86_400);
             File::options().append(true).open(&kept.path).unwrap().set_modified(then).unwrap();
-            keys.push(recipe.key());
+            keys.push(recipe.key().unwrap());
         }
         (cache, keys)
     }

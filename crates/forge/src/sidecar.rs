@@ -1,15 +1,15 @@
 //! What is written beside an artifact: how it was made, for people and for the next build.
 
-use prony_model::sha256_hex;
+use prony_model::ENGINE_SCHEMA;
 use prony_types::RewriteSpec;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::error::ForgeError;
+use crate::key::key_of;
 use crate::recipe::Recipe;
 
-/// The form of an engine's sidecar.
-pub const ENGINE_SCHEMA: &str = "prony.engine/1";
-/// The form of a graph's.
+/// The form of a graph's sidecar.
 pub const GRAPH_SCHEMA: &str = "prony.graph/1";
 
 /// What the cache must know of a sidecar.
@@ -30,10 +30,10 @@ pub(crate) trait Beside: Serialize + DeserializeOwned {
     /// Its size.
     fn size_bytes(&self) -> u64;
     /// Where its recipe belongs in the cache.
-    fn key(&self) -> String;
+    fn key(&self) -> Result<String, ForgeError>;
 }
 
-impl Beside for Sidecar {
+impl Beside for EngineSidecar {
     const WORD: &'static str = "engine";
     const SCHEMA: &'static str = ENGINE_SCHEMA;
     const ENDING: &'static str = ".engine";
@@ -51,7 +51,7 @@ impl Beside for Sidecar {
         self.size_bytes
     }
 
-    fn key(&self) -> String {
+    fn key(&self) -> Result<String, ForgeError> {
         self.recipe.key()
     }
 }
@@ -74,14 +74,14 @@ impl Beside for GraphSidecar {
         self.size_bytes
     }
 
-    fn key(&self) -> String {
+    fn key(&self) -> Result<String, ForgeError> {
         self.recipe.key()
     }
 }
 
 /// How an engine was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sidecar {
+pub struct EngineSidecar {
     /// `prony.engine/1`.
     pub schema: String,
     /// Version of Prony that made it.
@@ -117,7 +117,7 @@ pub struct Sidecar {
 
 /// An engine fresh from the builder.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Made {
+pub struct FreshEngine {
     /// The engine.
     pub bytes: Vec<u8>,
     /// How long it took.
@@ -166,7 +166,7 @@ pub struct GraphRecipe {
     /// SHA-256 of what it is made from.
     pub source_sha256: String,
     /// What is done to it.
-    pub making: Making,
+    pub making: GraphMaking,
     /// Height and width of the images that ranges are found on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imgsz: Option<[u32; 2]>,
@@ -182,16 +182,15 @@ pub struct GraphRecipe {
 
 impl GraphRecipe {
     /// Where it lies in the cache.
-    pub(crate) fn key(&self) -> String {
-        let text = serde_json::to_value(self).map(|value| value.to_string()).unwrap_or_default();
-        sha256_hex(text.as_bytes())[..32].to_owned()
+    pub(crate) fn key(&self) -> Result<String, ForgeError> {
+        key_of(self)
     }
 }
 
 /// How an ONNX file is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Making {
+pub enum GraphMaking {
     /// From a checkpoint.
     Export(serde_json::Value),
     /// From another ONNX file.

@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use prony_forge::{Cache, Made, Origin, Recipe};
+use prony_forge::{Cache, FreshEngine, Recipe, SourceModel};
 use prony_types::{EngineIdentity, EngineSpec, Precision};
 
 const FOLDER: &str = "PRONY_TEST_FORGE_FOLDER";
-const ORIGIN: Origin<'static> = Origin { model: "tiny", onnx_bytes: 1, prony: "test" };
+const ORIGIN: SourceModel<'static> = SourceModel { model: "tiny", onnx_bytes: 1, prony: "test" };
 
 fn recipe() -> Recipe {
     let identity = EngineIdentity { tensorrt: "8.6.0".into(), ..EngineIdentity::default() };
@@ -44,7 +44,7 @@ fn work(folder: &Path) {
     let make = || {
         fs::write(folder.join(format!("making-{}", std::process::id())), b"").unwrap();
         until("the word to go on", || folder.join("go").exists());
-        Ok(Made { bytes: b"an engine".to_vec(), build_s: 1.0, ..Made::default() })
+        Ok(FreshEngine { bytes: b"an engine".to_vec(), build_s: 1.0, ..FreshEngine::default() })
     };
     let kept = cache.get_or_make(&recipe(), ORIGIN, false, &mut waiting, make).unwrap();
     assert_eq!(fs::read(kept.path).unwrap(), b"an engine");
@@ -92,7 +92,7 @@ fn a_killed_holder_frees_the_lock_and_leaves_no_half_engine() {
     let mut first = start(folder);
     until("the first to build", || has(folder, "making", &first));
     // As if it had died in the middle of writing.
-    let half = folder.join(format!("engines/.{}.engine.dead.tmp", recipe().key()));
+    let half = folder.join(format!("engines/.{}.engine.dead.tmp", recipe().key().unwrap()));
     fs::write(&half, b"an eng").unwrap();
     let mut second = start(folder);
     until("the second to wait", || has(folder, "waiting", &second));

@@ -10,8 +10,9 @@ use prost::bytes::Bytes;
 
 use crate::builtin::builtin;
 use crate::cost::{Cost, type_name};
-use crate::engine::map_file;
+use crate::error::ModelError;
 use crate::info;
+use crate::map::map_file;
 use crate::onnx::{Elements, GraphProto, ModelProto, dtype};
 use crate::shape::{self, Shape, Sizes};
 
@@ -55,19 +56,19 @@ pub struct Anatomy {
 
 impl Anatomy {
     /// Takes a file on disk apart; its weights are not read.
-    pub fn read(path: &Path, sizes: &Sizes) -> Result<Anatomy, String> {
-        let bytes = map_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    pub fn read(path: &Path, sizes: &Sizes) -> Result<Anatomy, ModelError> {
+        let bytes = map_file(path).map_err(|reason| ModelError::Unmapped { path: path.to_owned(), reason })?;
         Anatomy::of(&bytes, sizes)
     }
 
     /// Takes one of the detectors inside the binary apart.
-    pub fn builtin(kind: SceneKind, sizes: &Sizes) -> Result<Anatomy, String> {
+    pub fn builtin(kind: SceneKind, sizes: &Sizes) -> Result<Anatomy, ModelError> {
         Anatomy::of(&Bytes::from_static(builtin(kind)), sizes)
     }
 
     /// Takes a file apart. The error says why it is no ONNX model.
-    pub fn of(bytes: &Bytes, sizes: &Sizes) -> Result<Anatomy, String> {
-        let unreadable = || info::look(bytes).unwrap_or("its bytes are not ONNX, or it was cut short").to_owned();
+    pub fn of(bytes: &Bytes, sizes: &Sizes) -> Result<Anatomy, ModelError> {
+        let unreadable = || ModelError::NoGraph(info::sniff(bytes));
         let model = ModelProto::decode(bytes.clone()).map_err(|_| unreadable())?;
         let graph = model.graph.as_ref().ok_or_else(unreadable)?;
         let shapes = shape::infer(graph, sizes);

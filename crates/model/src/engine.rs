@@ -5,21 +5,20 @@
 //! `--getPlanVersionOnly`. What else is in it is TensorRT's own business.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::Path;
 
-use memmap2::Mmap;
 use prony_files::Kind;
 use prony_types::{EngineIdentity, Metadata, ModelFormat, ModelInfo, is_engine_name};
 use prost::bytes::Bytes;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
-use crate::file::{ModelError, hex};
+use crate::error::ModelError;
+use crate::hash::sha256_file;
 use crate::info;
+use crate::map::map_file;
 use crate::names;
-use crate::sidecar::Sidecar;
+use crate::provenance::EngineProvenance;
 
 /// How a plan begins.
 const MAGIC: &[u8; 4] = b"ftrt";
@@ -33,8 +32,6 @@ const LENGTH_AT: usize = 16;
 const VERSION_AT: usize = 24;
 /// A header beyond this is no header: class names and a few facts take kilobytes.
 const MAX_HEADER: usize = 16 << 20;
-/// A file is hashed through a buffer of this size, so that its pages do not count as ours.
-const HASH_BUFFER: usize = 1 << 20;
 
 /// What an engine's file says without being opened by TensorRT.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +47,7 @@ pub struct EngineFile {
     /// The beginning of the plan.
     pub plan: PlanHeader,
     /// What stands beside the file.
-    pub sidecar: Option<Sidecar>,
+    pub sidecar: Option<EngineProvenance>,
 }
 
 /// The beginning of a plan.
@@ -106,41 +103,11 @@ pub(crate) fn open(path: &Path) -> Result<(Bytes, String, EngineFile), ModelErro
     let bytes = map_file(path).map_err(unreadable)?;
     let mut engine = read(&name, &bytes)?;
     let sha256 = sha256_file(path).map_err(unreadable)?;
-    engine.sidecar = Sidecar::beside(path)?;
+    engine.sidecar = EngineProvenance::beside(path)?;
     if let Some(sidecar) = &engine.sidecar {
         sidecar.holds_for(&name, &sha256)?;
     }
     Ok((bytes, sha256, engine))
-}
-
-/// A whole file as bytes that are read from the disk when they are looked at, and given back when they are dropped.
-#[expect(unsafe_code, reason = "a file as memory, so that a large engine is never held twice")]
-pub fn map_file(path: &Path) -> io::Result<Bytes> {
-    let file = prony_files::open(path, Kind::Model)?;
-    if file.metadata()?.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: the mapping is private and read-only. If someone cuts the file short meanwhile, looking at what is gone
-    // raises SIGBUS: that ends the process, it does not make it compute nonsense.
-    let map = unsafe { Mmap::map(&file)? };
-    Ok(Bytes::from_owner(map))
-}
-
-/// SHA-256 of a file in hex, without holding more than a little of it.
-pub fn sha256_file(path: &Path) -> io::Result<String> {
-    sha256_of(prony_files::open(path, Kind::Weights)?)
-}
-
-/// SHA-256 of what is left of an open file.
-pub fn sha256_of(mut file: File) -> io::Result<String> {
-    let mut buffer = vec![0; HASH_BUFFER];
-    let mut digest = Sha256::new();
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(&digest.finalize())),
-            n => digest.update(&buffer[..n]),
-        }
-    }
 }
 
 /// Reads what the file says, or says what is wrong with it.

@@ -11,8 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use prony_files::Kind;
 use prony_types::ModelPart;
 
-use crate::engine::sha256_of;
-use crate::file::sha256_hex;
+use crate::error::ModelError;
+use crate::hash::{sha256_hex, sha256_of};
 use crate::onnx::{GraphProto, TensorProto};
 
 /// How deep graphs in attributes are followed.
@@ -42,14 +42,12 @@ fn location(tensor: &TensorProto) -> Option<String> {
 }
 
 /// Where external data lies, if its location stays inside the model's folder.
-pub fn beside_model(model: &Path, location: &str) -> Result<PathBuf, String> {
+pub fn beside_model(model: &Path, location: &str) -> Result<PathBuf, ModelError> {
     let inside = !location.is_empty()
         && !location.contains(char::is_control)
         && Path::new(location).components().all(|part| matches!(part, Component::Normal(_)));
     let folder = model.parent().filter(|_| inside);
-    folder
-        .map(|folder| folder.join(location))
-        .ok_or_else(|| format!("`{}` is not a file beside the model", location.escape_debug()))
+    folder.map(|folder| folder.join(location)).ok_or_else(|| ModelError::Outside { location: location.to_owned() })
 }
 
 /// The identity of a model with external data, and its files with their hashes.
@@ -77,7 +75,7 @@ pub(crate) fn identity(
 
 fn hashed(model: Option<&Path>, location: &str) -> Result<(String, u64), String> {
     let model = model.ok_or("the model is in memory and has no folder")?;
-    let path = beside_model(model, location)?;
+    let path = beside_model(model, location).map_err(|error| error.to_string())?;
     let hash = || {
         let file = prony_files::open(&path, Kind::Weights)?;
         let bytes = file.metadata()?.len();

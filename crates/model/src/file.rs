@@ -1,89 +1,16 @@
 //! A model file in memory: its bytes, its identity and what it says about itself.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use prony_files::Kind;
 use prony_types::{ModelInfo, ModelSource, SceneKind};
 use prost::bytes::Bytes;
-use sha2::{Digest, Sha256};
 
+use crate::builtin::builtin;
 use crate::engine::{self, EngineFile};
-use crate::pt::PtError;
-use crate::{builtin, external, info};
-
-/// Why a file is not a model that Prony can use.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModelError {
-    /// The file cannot be read.
-    #[error("cannot read model {}: {reason}", path.display())]
-    Unreadable {
-        /// Which file.
-        path: PathBuf,
-        /// The system's word.
-        reason: std::io::Error,
-    },
-    /// The file is something else.
-    #[error("{name} is not an ONNX model: {reason}")]
-    NotOnnx {
-        /// Which model.
-        name: String,
-        /// What was found instead.
-        reason: String,
-    },
-    /// The file should be a TensorRT engine and is something else.
-    #[error("{name} is not a TensorRT engine: {reason}")]
-    NotEngine {
-        /// Which model.
-        name: String,
-        /// What was found instead.
-        reason: String,
-    },
-    /// A TensorRT engine of which something is missing.
-    #[error("{name} is not a whole TensorRT engine: {reason}")]
-    CutEngine {
-        /// Which model.
-        name: String,
-        /// What is missing.
-        reason: String,
-    },
-    /// What stands beside an engine cannot be used.
-    #[error("cannot use {}, which should say where the engine was built: {reason}; remove it, or build the engine again",
-        path.display())]
-    Sidecar {
-        /// Its file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The file should be a PyTorch checkpoint and is something else, or a damaged one.
-    #[error("{name} is not a checkpoint that can be read: {reason}")]
-    NotCheckpoint {
-        /// Which model.
-        name: String,
-        /// What was found instead.
-        reason: PtError,
-    },
-    /// Weights in a file of their own that is missing or cannot be read.
-    #[error("{name}: its weights in {file} cannot be read: {reason}")]
-    Weights {
-        /// Which model.
-        name: String,
-        /// The file, as the graph names it.
-        file: String,
-        /// Why.
-        reason: String,
-    },
-    /// A kind of model that is known, but not by this version.
-    #[error("{name}: {kind} files are not supported yet; export the model to ONNX")]
-    Unsupported {
-        /// Which model.
-        name: String,
-        /// What it is.
-        kind: &'static str,
-    },
-}
+use crate::error::ModelError;
+use crate::hash::sha256_hex;
+use crate::{external, info};
 
 /// A model file in memory.
 #[derive(Clone, Debug)]
@@ -180,18 +107,6 @@ fn foreign_kind(bytes: &[u8], path: Option<&Path>) -> Option<&'static str> {
     }
 }
 
-/// SHA-256 in hex.
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-pub(crate) fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,10 +121,5 @@ mod tests {
     fn a_folder_is_not_a_model() {
         let error = ModelFile::read(Path::new("/")).unwrap_err();
         assert!(error.to_string().contains("it is a folder"), "{error}");
-    }
-
-    #[test]
-    fn the_hash_is_sha256() {
-        assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

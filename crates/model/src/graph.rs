@@ -8,8 +8,9 @@ use prost::Message as _;
 use prost::bytes::Bytes;
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 
+use crate::error::ModelError;
+use crate::file::ModelFile;
 use crate::onnx::{GraphProto, ModelProto, ValueInfo};
-use crate::{ModelError, ModelFile};
 
 /// Field of the graph inside the file.
 const GRAPH: u32 = 7;

@@ -18,8 +18,8 @@ pub(crate) fn read(bytes: &Bytes) -> Result<ModelInfo, String> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
-    let model = ModelProto::decode(bytes.clone()).map_err(|_| sniff(bytes))?;
-    let graph = model.graph.as_ref().ok_or_else(|| sniff(bytes))?;
+    let model = ModelProto::decode(bytes.clone()).map_err(|_| sniff(bytes).to_owned())?;
+    let graph = model.graph.as_ref().ok_or_else(|| sniff(bytes).to_owned())?;
     if graph.node.is_empty() || graph.output.is_empty() {
         return Err("its graph has no nodes or no outputs".into());
     }
@@ -52,8 +52,8 @@ pub(crate) fn inputs(graph: &GraphProto) -> Vec<TensorInfo> {
 }
 
 /// A few words on what the bytes look like instead.
-fn sniff(bytes: &[u8]) -> String {
-    look(bytes).unwrap_or("its bytes are not ONNX, or it was cut short").to_owned()
+pub(crate) fn sniff(bytes: &[u8]) -> &'static str {
+    look(bytes).unwrap_or("its bytes are not ONNX, or it was cut short")
 }
 
 /// What a file is that is no model, where that can be told from how it begins.

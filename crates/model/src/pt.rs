@@ -21,35 +21,7 @@ pub use module::{Class, Module};
 pub use pickle::{Id, Made, Pickle, Value};
 pub use tensor::{Element, Tensor};
 
-/// Why a file is no checkpoint that can be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PtError {
-    /// Not the container that torch writes.
-    #[error("{0}")]
-    Container(String),
-    /// The pickle is damaged, or uses what no checkpoint uses.
-    #[error("its pickle cannot be read: opcode {opcode} at byte {offset}: {reason}")]
-    Pickle {
-        /// Name of the opcode, or its number where it has none.
-        opcode: String,
-        /// Where it stands.
-        offset: usize,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A tensor that does not fit its storage, or is of a kind that is not known.
-    #[error("tensor {name}: {reason}")]
-    Tensor {
-        /// Which tensor, by its path or its storage.
-        name: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// What the pickle holds is not a model.
-    #[error("{0}")]
-    Content(String),
-}
+pub use crate::error::PtError;
 
 /// A name out of a file that nobody vouches for, fit for a line on a terminal.
 pub fn plain(name: &str) -> String {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anyhow::ensure;
 use clap::Args;
-use prony_source::folder::is_video_name;
+use prony_source::ending::is_video_name;
 use prony_types::{
     BackendName, CalibrationMethod, CalibrationSpec, EngineSpec, HalfSpec, Precision, ProfileShape, QuantiseFor,
     QuantiseSpec, RewriteSpec, SourceSpec, TacticSources,

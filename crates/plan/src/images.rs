@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use prony_source::folder;
+use prony_source::{dataset, folder};
 
 /// The folder that holds the images of the one that was named; `scenes` and files of tensors stay as they are. The note is
 /// for what a user may not expect.
@@ -14,7 +14,7 @@ pub fn meant(flag: &str, named: &Path) -> anyhow::Result<(PathBuf, Option<String
     if is_tensors(named) {
         return Ok((named.to_owned(), None));
     }
-    let found = folder::image_folder(named)?;
+    let found = dataset::image_folder(named)?;
     if found == named {
         return Ok((found, None));
     }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use prony_forge::export::ExportOptions;
 use prony_model::ModelFile;
 use prony_runtimes::home;
-use prony_source::folder;
+use prony_source::ending;
 use prony_types::os_text::{path_from_text, to_text};
 use prony_types::text::printable;
 use prony_types::{ENGINE_ENDINGS, ModelInfo, ModelSource, ModelSpec, OriginSpec};
@@ -86,14 +86,14 @@ pub fn locate(name: &str) -> anyhow::Result<Located> {
 
 /// Something that a model is run on, given where the model belongs.
 fn refuse_input(name: &str, path: &Path) -> anyhow::Result<()> {
-    if folder::is_video_name(path) {
-        let how = folder::how_to_extract_frames(path);
+    if ending::is_video_name(path) {
+        let how = ending::how_to_extract_frames(path);
         bail!(
             "{name} is a video, not a model; to measure a model on it, {how}, then run `prony bench MODEL --source frames`"
         );
     }
     ensure!(
-        !folder::is_image_name(path),
+        !ending::is_image_name(path),
         "{name} is an image, not a model; `prony run MODEL --input {name}` runs a model on it"
     );
     Ok(())

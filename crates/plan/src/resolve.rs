@@ -442,7 +442,7 @@ pub fn fate_again(spec: &CellSpec, earlier: &CellRecord) -> Option<Fate> {
                     // What was to be made of it can be made now.
                     return None;
                 }
-                backend(spec.backend).supports(spec.precision, &file.info, &spec.provider).err()?
+                backend(spec.backend).supports(spec.precision, &file.info, &spec.provider).err()?.to_string()
             }
         }
     };

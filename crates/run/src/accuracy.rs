@@ -236,7 +236,7 @@ fn truths(data: &Dataset, unread: &[i64]) -> Truths {
     let unread: HashSet<i64> = unread.iter().copied().collect();
     let read: Vec<usize> = (0..data.images.len()).filter(|&i| !unread.contains(&data.images[i].id)).collect();
     let all = read.iter().flat_map(|&index| data.truths(index).iter().map(move |truth| (data.images[index].id, truth)));
-    let object = |(image, truth): (i64, &dataset::Truth)| Truth {
+    let object = |(image, truth): (i64, &dataset::LabeledBox)| Truth {
         id: truth.id,
         image,
         class: data.categories[truth.category as usize].id,

@@ -1,18 +1,18 @@
 //! COCO's files: `instances*.json` with the truth, result files with what a detector said.
 //!
 //! Real files have flaws, and one bad row of half a million must not cost the other rows: what cannot be used is named
-//! in [`Problems`] and left out. Only what is no JSON, or has another shape, is an error. Python writes `NaN` and
+//! in [`RowProblems`] and left out. Only what is no JSON, or has another shape, is an error. Python writes `NaN` and
 //! `Infinity` into its JSON, so these are read as numbers here.
 
 mod instances;
-mod problems;
 mod results;
+mod row_problems;
 mod scan;
 mod writer;
 
 pub use instances::{Annotation, Category, ImageEntry, Instances, read_instances};
-pub use problems::Problems;
 pub use results::{ResultRow, Results, read_results};
+pub use row_problems::RowProblems;
 pub use writer::ResultWriter;
 
 use std::path::Path;

@@ -29,6 +29,7 @@ mod coco;
 mod header;
 mod labels;
 mod locate;
+mod names;
 mod problems;
 mod slice;
 mod ultralytics;
@@ -40,26 +41,19 @@ use std::path::{Path, PathBuf};
 use prony_types::{DataRecord, DataSource, DataSpec, Image, SceneKind};
 
 use self::locate::Found;
-use crate::folder::Loader;
-use crate::{SourceError, scenes};
+use crate::error::SourceError;
+use crate::folder::{Loader, images};
+use crate::scenes;
 
 pub use self::builtin::{DEFAULT_SCENES, HELD_OUT_SEED};
 pub use self::locate::instances_file;
+pub use self::names::{ClassNamesError, class_names};
 pub use self::problems::Problems;
-pub use self::ultralytics::class_names;
-
-/// A kind of object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Category {
-    /// As COCO's results name it. A `data.yaml` counts from 0.
-    pub id: i64,
-    /// For people, and to find it among a model's classes.
-    pub name: String,
-}
+pub use crate::coco::Category;
 
 /// An object that is truly on an image. Pixels, from the top left corner.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Truth {
+pub struct LabeledBox {
     /// Its own in its data set: as COCO's file has it, which may begin at 0; others are counted from 1.
     pub id: i64,
     /// Index into [`Dataset::categories`].
@@ -117,7 +111,7 @@ pub struct Dataset {
     pub problems: Problems,
     /// Over ids, truths and categories of the images that were chosen, as 64 digits.
     pub sha256: String,
-    truths: Vec<Truth>,
+    truths: Vec<LabeledBox>,
     /// What its scenes are drawn from.
     scenes: Option<(SceneKind, u64)>,
 }
@@ -133,8 +127,23 @@ pub fn open(spec: &DataSpec, kind: SceneKind) -> Result<Dataset, SourceError> {
     }
 }
 
+/// The folder that holds the images of `dir`: itself; else its `images/`; else where the data set in it has its first
+/// image. That is how `data synth`, COCO and Ultralytics lay them out.
+pub fn image_folder(dir: &Path) -> Result<PathBuf, SourceError> {
+    let empty = match images(dir) {
+        Ok(_) => return Ok(dir.to_path_buf()),
+        Err(error @ SourceError::EmptyFolder { .. }) => error,
+        Err(error) => return Err(error),
+    };
+    let below = dir.join("images");
+    if images(&below).is_ok() {
+        return Ok(below);
+    }
+    first_image_folder(dir).filter(|folder| images(folder).is_ok()).ok_or(empty)
+}
+
 /// The folder of the first image of the data set in a folder, as far as there is one and it can be read.
-pub(crate) fn image_folder(folder: &Path) -> Option<PathBuf> {
+fn first_image_folder(folder: &Path) -> Option<PathBuf> {
     let source = DataSource::Path(folder.to_path_buf());
     let all =
         open(&DataSpec { source, split: None, limit: None, seed: 0, ids: None, images: None }, SceneKind::Rgb).ok()?;
@@ -149,7 +158,7 @@ impl Dataset {
     ///
     /// # Panics
     /// If there is no image `index`.
-    pub fn truths(&self, index: usize) -> &[Truth] {
+    pub fn truths(&self, index: usize) -> &[LabeledBox] {
         &self.truths[self.images[index].truths.clone()]
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::folder::how_to_extract_frames;
+use crate::ending::how_to_extract_frames;
 
 /// Why frames could not be had or written. Each names the thing, the reason and, where there is one, the next step.
 #[derive(Debug, thiserror::Error)]

@@ -7,14 +7,9 @@ use std::path::{Path, PathBuf};
 use prony_files::Kind;
 use prony_types::Image;
 
-use crate::{SourceError, dataset, decode};
-
-/// File name endings that count as images, in lower case.
-const ENDINGS: [&str; 4] = ["jpg", "jpeg", "png", "bmp"];
-
-/// File name endings that count as videos, in lower case. Not `ts`: that is TorchScript too.
-const VIDEO_ENDINGS: [&str; 14] =
-    ["mp4", "m4v", "mov", "avi", "mkv", "webm", "mpg", "mpeg", "wmv", "flv", "ogv", "3gp", "h264", "h265"];
+use crate::decode;
+use crate::ending::{is_image_name, is_video_name};
+use crate::error::SourceError;
 
 /// The images directly inside `dir`, sorted by name. At least one, or an error.
 pub fn images(dir: &Path) -> Result<Vec<PathBuf>, SourceError> {
@@ -38,21 +33,6 @@ pub fn images(dir: &Path) -> Result<Vec<PathBuf>, SourceError> {
     }
     found.sort_unstable();
     Ok(found)
-}
-
-/// The folder that holds the images of `dir`: itself; else its `images/`; else where the data set in it has its first
-/// image. That is how `data synth`, COCO and Ultralytics lay them out.
-pub fn image_folder(dir: &Path) -> Result<PathBuf, SourceError> {
-    let empty = match images(dir) {
-        Ok(_) => return Ok(dir.to_path_buf()),
-        Err(error @ SourceError::EmptyFolder { .. }) => error,
-        Err(error) => return Err(error),
-    };
-    let below = dir.join("images");
-    if images(&below).is_ok() {
-        return Ok(below);
-    }
-    dataset::image_folder(dir).filter(|folder| images(folder).is_ok()).ok_or(empty)
 }
 
 /// An error where `out` is not to be written over: it is no folder, or holds something and no `file` that begins with `mark`.
@@ -116,27 +96,4 @@ fn read(path: &Path, bytes: &mut Vec<u8>, spare: Vec<u8>, decode: Decode) -> Res
     bytes.clear();
     prony_files::read_into(path, Kind::Image, bytes).map_err(SourceError::io(path, "open the image"))?;
     decode(bytes, spare).map_err(|reason| SourceError::BadImage { path: path.to_path_buf(), reason })
-}
-
-/// Whether a file is an image by its name.
-pub fn is_image_name(path: &Path) -> bool {
-    ends_in(path, &ENDINGS)
-}
-
-/// Whether a file is a video by its name.
-pub fn is_video_name(path: &Path) -> bool {
-    ends_in(path, &VIDEO_ENDINGS)
-}
-
-fn ends_in(path: &Path, endings: &[&str]) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    endings.iter().any(|known| ending.eq_ignore_ascii_case(known))
-}
-
-/// How to make a folder `frames` of a video, which cannot be read yet: a clause with a command for a shell.
-pub fn how_to_extract_frames(video: &Path) -> String {
-    let name = video.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
-    let quoted = if name.chars().all(plain) { name } else { format!("'{}'", name.replace('\'', r"'\''")) };
-    format!("extract its frames with `mkdir frames && ffmpeg -i {quoted} -qscale:v 2 frames/%06d.jpg`")
 }

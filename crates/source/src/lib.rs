@@ -2,11 +2,13 @@
 //!
 //! [`scenes`] draws seeded little worlds whose every box is known, [`synth`] writes them to disk as a data set,
 //! [`dataset`] opens one to be scored on, [`coco`] reads and writes its files, [`folder`] and [`arrays`] read what a user
-//! has, [`png`] turns a frame into a lossless file and [`jpeg`] into a small picture.
+//! has, [`ending`] tells images and videos by their names, [`png`] turns a frame into a lossless file and [`jpeg`] into a
+//! small picture.
 
 pub mod arrays;
 pub mod coco;
 pub mod dataset;
+pub mod ending;
 pub mod folder;
 pub mod jpeg;
 pub mod png;

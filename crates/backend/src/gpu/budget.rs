@@ -13,7 +13,7 @@ use prony_nvinfer::DeviceAllocator;
 use prony_types::Violation;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Gpu, words};
+use super::{Gpu, GpuError};
 
 /// Refusals that are kept one by one. A builder that is short of memory is refused thousands of times.
 const KEPT: usize = 256;
@@ -24,16 +24,17 @@ const FAIL_ALLOCATION: &str = "PRONY_FAIL_ALLOCATION";
 
 /// Where memory really comes from.
 trait Source: Send + Sync {
-    fn take(&self, bytes: u64) -> Result<u64, String>;
+    fn take(&self, bytes: u64) -> Result<u64, GpuError>;
     fn give(&self, address: u64) -> bool;
 }
 
 impl Source for Gpu {
-    fn take(&self, bytes: u64) -> Result<u64, String> {
+    fn take(&self, bytes: u64) -> Result<u64, GpuError> {
         self.bind()?;
-        let bytes = usize::try_from(bytes).map_err(|e| e.to_string())?;
+        // More than there can be is refused by the driver.
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         // SAFETY: the context is current; TensorRT gives it back through `give`, or the process ends.
-        unsafe { result::malloc_sync(bytes) }.map_err(words)
+        unsafe { result::malloc_sync(bytes) }.map_err(GpuError::from)
     }
 
     fn give(&self, address: u64) -> bool {
@@ -123,7 +124,7 @@ impl Budget {
     }
 
     /// Takes so much out of the budget for memory that the caller makes; it is back when the token is dropped.
-    pub fn reserve(self: &Arc<Budget>, bytes: u64) -> Result<Reserved, String> {
+    pub fn reserve(self: &Arc<Budget>, bytes: u64) -> Result<Reserved, GpuError> {
         self.claim(bytes)?;
         Ok(Reserved { budget: Arc::clone(self), bytes })
     }
@@ -133,16 +134,16 @@ impl Budget {
     }
 
     /// Counts a request, or refuses it.
-    fn claim(&self, bytes: u64) -> Result<(), String> {
+    fn claim(&self, bytes: u64) -> Result<(), GpuError> {
         let mut ledger = self.ledger();
         if ledger.closed {
-            return Err("nothing more is given out".to_owned());
+            return Err(GpuError::Closed);
         }
         ledger.requests += 1;
         let held = ledger.held;
         if self.failing_at == Some(ledger.requests) {
             let number = ledger.requests;
-            return Err(ledger.refuse(format!("allocation {number} was refused on purpose ({FAIL_ALLOCATION})")));
+            return Err(ledger.refuse(GpuError::OnPurpose { number }));
         }
         let after = held.saturating_add(bytes);
         if let Some(limit) = self.limit {
@@ -150,9 +151,7 @@ impl Budget {
                 if ledger.violations.len() < KEPT {
                     ledger.violations.push(Violation { t_ns: now_ns(), asked_bytes: bytes, held_bytes: held });
                 }
-                return Err(ledger.refuse(format!(
-                    "{bytes} bytes were asked for where {held} of {limit} are held (--gpu-mem-limit)"
-                )));
+                return Err(ledger.refuse(GpuError::Limit { bytes, held, limit }));
             }
             if is_nearly(after, limit) && !ledger.warned {
                 ledger.warned = true;
@@ -171,10 +170,10 @@ impl Budget {
 }
 
 impl Ledger {
-    fn refuse(&mut self, why: String) -> String {
+    fn refuse(&mut self, why: GpuError) -> GpuError {
         self.refusals += 1;
         tracing::warn!("GPU memory refused: {why}");
-        self.last_refusal = Some(why.clone());
+        self.last_refusal = Some(why.to_string());
         why
     }
 }
@@ -192,9 +191,9 @@ impl DeviceAllocator for Budget {
             }
             Ok(address) => {
                 self.source.give(address);
-                format!("the driver gave memory that is not aligned to {alignment}")
+                GpuError::Misaligned { alignment }
             }
-            Err(reason) => format!("{bytes} bytes of device memory: {reason}"),
+            Err(reason) => GpuError::DeviceMemory { bytes, reason: reason.to_string() },
         };
         self.release(bytes);
         self.ledger().refuse(refusal);

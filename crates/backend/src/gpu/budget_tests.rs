@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::*;
+use crate::gpu::DriverStatus;
 
 /// Hands out addresses that are multiples of 256, and remembers which; runs dry at a certain size.
 #[derive(Default)]
@@ -13,9 +14,9 @@ struct Fake {
 const TOO_MUCH: u64 = 1 << 40;
 
 impl Source for Fake {
-    fn take(&self, bytes: u64) -> Result<u64, String> {
+    fn take(&self, bytes: u64) -> Result<u64, GpuError> {
         if bytes >= TOO_MUCH {
-            return Err("CUDA_ERROR_OUT_OF_MEMORY".into());
+            return Err(GpuError::Driver(DriverStatus { code: 2, text: "CUDA_ERROR_OUT_OF_MEMORY".into() }));
         }
         let address = (self.next.fetch_add(1, Ordering::Relaxed) + 1) * 256;
         self.out.lock().unwrap().push(address);
@@ -67,7 +68,7 @@ fn our_own_buffers_come_out_of_the_same_limit() {
     let buffer = budget.reserve(700).unwrap();
     assert!(budget.allocate(400, 256).is_null());
     let why = budget.reserve(400).unwrap_err();
-    assert_eq!(why, "400 bytes were asked for where 700 of 1000 are held (--gpu-mem-limit)");
+    assert_eq!(why.to_string(), "400 bytes were asked for where 700 of 1000 are held (--gpu-mem-limit)");
     drop(buffer);
     assert!(!budget.allocate(400, 256).is_null());
     assert_eq!((budget.peak(), budget.violations().len()), (700, 2));

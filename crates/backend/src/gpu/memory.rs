@@ -7,7 +7,7 @@ use cudarc::driver::{result, sys};
 use half::{bf16, f16};
 use prony_types::{DType, TensorSpec};
 
-use super::{Budget, Gpu, Reserved, words};
+use super::{Budget, DriverStatus, Gpu, GpuError, Reserved};
 use crate::SlotInput;
 use crate::buffer::{Raw, element_bytes};
 
@@ -22,47 +22,46 @@ pub struct DeviceMemory {
 
 impl Gpu {
     /// Memory on the GPU that no budget counts.
-    pub fn allocate(&self, bytes: usize) -> Result<DeviceMemory, String> {
+    pub fn allocate(&self, bytes: usize) -> Result<DeviceMemory, GpuError> {
         self.allocate_reserved(bytes, None)
     }
 
     /// Memory on the GPU out of a budget.
-    pub fn allocate_within(&self, budget: &Arc<Budget>, bytes: usize) -> Result<DeviceMemory, String> {
+    pub fn allocate_within(&self, budget: &Arc<Budget>, bytes: usize) -> Result<DeviceMemory, GpuError> {
         let reserved = budget.reserve(bytes as u64)?;
         self.allocate_reserved(bytes, Some(reserved))
     }
 
-    fn allocate_reserved(&self, bytes: usize, reserved: Option<Reserved>) -> Result<DeviceMemory, String> {
+    fn allocate_reserved(&self, bytes: usize, reserved: Option<Reserved>) -> Result<DeviceMemory, GpuError> {
         self.bind()?;
         // SAFETY: the context is current; the memory is freed by its owner's drop.
         let pointer = unsafe { result::malloc_sync(bytes.max(1)) };
-        let pointer = pointer.map_err(|e| format!("{bytes} bytes of device memory: {}", words(e)))?;
+        let pointer =
+            pointer.map_err(|e| GpuError::DeviceMemory { bytes: bytes as u64, reason: DriverStatus::from(e).text })?;
         Ok(DeviceMemory { pointer, bytes, gpu: self.clone(), _reserved: reserved })
     }
 
     /// Page-locked memory on the host, which can be copied from and to while the host does something else.
-    pub fn pinned(&self, bytes: usize) -> Result<Pinned, String> {
+    pub fn pinned(&self, bytes: usize) -> Result<Pinned, GpuError> {
         self.pinned_with(bytes, 0, None)
     }
 
     /// Page-locked memory on the host that the GPU works in itself. It is counted in the budget: on the GPUs that this
     /// is for, all memory is one.
-    pub fn mapped(&self, budget: &Arc<Budget>, bytes: usize) -> Result<Pinned, String> {
+    pub fn mapped(&self, budget: &Arc<Budget>, bytes: usize) -> Result<Pinned, GpuError> {
         let reserved = budget.reserve(bytes as u64)?;
         let mut pinned = self.pinned_with(bytes, sys::CU_MEMHOSTALLOC_DEVICEMAP, Some(reserved))?;
         // SAFETY: the memory was made mapped in the context that is current.
-        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut pinned.on_device, pinned.pointer, 0) }
-            .result()
-            .map_err(words)?;
+        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut pinned.on_device, pinned.pointer, 0) }.result()?;
         Ok(pinned)
     }
 
-    fn pinned_with(&self, bytes: usize, flags: u32, reserved: Option<Reserved>) -> Result<Pinned, String> {
+    fn pinned_with(&self, bytes: usize, flags: u32, reserved: Option<Reserved>) -> Result<Pinned, GpuError> {
         self.bind()?;
         // SAFETY: the context is current; what a fresh buffer holds is cleared, so that it is initialised.
         let pointer = unsafe {
             let pointer = result::malloc_host(bytes.max(1), flags);
-            let pointer = pointer.map_err(|e| format!("{bytes} bytes of page-locked memory: {}", words(e)))?;
+            let pointer = pointer.map_err(|e| GpuError::HostMemory { bytes, reason: e.into() })?;
             std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes.max(1));
             pointer
         };
@@ -82,23 +81,23 @@ impl DeviceMemory {
     }
 
     /// Copies from the host to its beginning, and returns when that is done.
-    pub fn fill(&mut self, from: &[u8]) -> Result<(), String> {
+    pub fn fill(&mut self, from: &[u8]) -> Result<(), GpuError> {
         if from.len() > self.bytes {
-            return Err(format!("{} bytes do not fit into {} of device memory", from.len(), self.bytes));
+            return Err(GpuError::DoesNotFit { bytes: from.len(), there: self.bytes });
         }
         self.gpu.bind()?;
         // SAFETY: so many bytes fit, as was just seen, and `from` outlives the call, which ends with the copy.
-        unsafe { result::memcpy_htod_sync(self.pointer, from) }.map_err(words)
+        unsafe { result::memcpy_htod_sync(self.pointer, from) }.map_err(GpuError::from)
     }
 
     /// Copies its beginning to the host, and returns when that is done.
-    pub fn read(&self, into: &mut [u8]) -> Result<(), String> {
+    pub fn read(&self, into: &mut [u8]) -> Result<(), GpuError> {
         if into.len() > self.bytes {
-            return Err(format!("there are {} bytes of device memory, not {}", self.bytes, into.len()));
+            return Err(GpuError::TooShort { bytes: into.len(), there: self.bytes });
         }
         self.gpu.bind()?;
         // SAFETY: as many bytes are there, as was just seen, and `into` outlives the call, which ends with the copy.
-        unsafe { result::memcpy_dtoh_sync(into, self.pointer) }.map_err(words)
+        unsafe { result::memcpy_dtoh_sync(into, self.pointer) }.map_err(GpuError::from)
     }
 }
 

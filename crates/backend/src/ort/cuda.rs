@@ -8,7 +8,7 @@ use prony_types::{BackendRecord, DType, DeviceUse, TensorData, TensorSpec, Tenso
 use super::host::Parts;
 use super::raw::{Binding, Model, Value};
 use crate::buffer::{Raw, Widened, element_bytes};
-use crate::gpu::{DeviceMemory, Gpu, Marks, Pinned, Stream, Wait};
+use crate::gpu::{DeviceMemory, Gpu, GpuError, Marks, Pinned, Stream, Wait};
 use crate::{BackendError, Session, SlotInput, Timing};
 
 /// A GPU and the one stream that the library and our copies share.
@@ -19,7 +19,7 @@ pub(super) struct Device {
 
 impl Device {
     /// Opens a GPU by number; says in one line why it cannot.
-    pub(super) fn open(number: u32) -> Result<Device, String> {
+    pub(super) fn open(number: u32) -> Result<Device, GpuError> {
         let gpu = Gpu::open(number)?;
         let stream = gpu.stream()?;
         Ok(Device { gpu, stream })
@@ -148,7 +148,7 @@ impl Slot {
             }
             device.stream.download(from, &mut output.host, bytes)?;
         }
-        self.marks.set(3, &device.stream)
+        Ok(self.marks.set(3, &device.stream)?)
     }
 
     /// Waits for the call, once.

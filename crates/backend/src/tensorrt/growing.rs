@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prony_nvinfer::{OutputAllocator, OutputMemory};
 
-use crate::gpu::{Budget, DeviceMemory, Gpu};
+use crate::gpu::{Budget, DeviceMemory, Gpu, GpuError};
 
 /// The memory of one such output, which only grows.
 pub(super) struct Growing {
@@ -22,7 +22,7 @@ struct State {
 
 impl Growing {
     /// Memory for an output, of `bytes` at first.
-    pub(super) fn new(gpu: &Gpu, budget: &Arc<Budget>, bytes: usize) -> Result<Arc<Growing>, String> {
+    pub(super) fn new(gpu: &Gpu, budget: &Arc<Budget>, bytes: usize) -> Result<Arc<Growing>, GpuError> {
         let memory = gpu.allocate_within(budget, bytes)?;
         let state = Mutex::new(State { memory, shape: Vec::new() });
         Ok(Arc::new(Growing { gpu: gpu.clone(), budget: Arc::clone(budget), state }))

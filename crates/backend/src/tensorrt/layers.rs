@@ -72,6 +72,7 @@ pub(super) fn parse(json: &str) -> Result<Vec<Layer>, String> {
 fn layer(value: Value) -> Option<Layer> {
     let object = match value {
         Value::String(name) => Object { name, ..Object::default() },
+        // One of a form that is not known here stays a layer, of which nothing is known.
         other => serde_json::from_value(other).unwrap_or_default(),
     };
     if ["wait", "signal", "noop"].contains(&object.kind.to_lowercase().as_str()) {

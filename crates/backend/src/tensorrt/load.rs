@@ -89,7 +89,7 @@ pub(super) fn load(ask: &Ask<'_>) -> Result<Loaded, BackendError> {
     let impossible = |error: Error| unsupported(error.to_string());
     // Before anything of TensorRT: without a driver it crashes.
     let driver = Driver::open(None).map_err(impossible)?;
-    let gpu = Gpu::open(ask.device).map_err(unsupported)?;
+    let gpu = Gpu::open(ask.device).map_err(|error| unsupported(error.to_string()))?;
     let library = Library::open(&ask.runtime.library).map_err(impossible)?;
     let here = identity(&library, &gpu);
     let plan = (ask.plan)()?;

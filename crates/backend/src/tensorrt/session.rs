@@ -15,7 +15,7 @@ use super::io::{self, Wish};
 use super::load::{Loaded, trouble};
 use super::{NAME, layers};
 use crate::buffer::{Raw, Widened, element_bytes};
-use crate::gpu::{Budget, DeviceMemory, Gpu, Graph, Marks, Pinned, Stream, Wait};
+use crate::gpu::{Budget, DeviceMemory, Gpu, GpuError, Graph, Marks, Pinned, Stream, Wait};
 use crate::{BackendError, Session, SlotInput, Timing};
 
 /// The marks of a call: before the first copy, after it, before computing where that had to wait, after computing, and
@@ -124,7 +124,7 @@ impl TrtSession {
         tensors.iter().try_for_each(io::check)?;
         let (inputs, outputs): (Vec<_>, Vec<_>) = tensors.into_iter().partition(|tensor| tensor.is_input);
         let (profile, inputs) = io::decide(&inputs, &profiles(&engine, &inputs).map_err(failed)?, &setup.wish)?;
-        let compute = gpu.stream().map_err(blame)?;
+        let compute = gpu.stream().map_err(|error| blame(error.to_string()))?;
         let mut context = engine.context().map_err(failed)?;
         choose_profile(&mut context, profile, &compute).map_err(blame)?;
         for input in &inputs {
@@ -198,7 +198,7 @@ impl TrtSession {
         let (context, stream) = (&mut self.context, self.compute.pointer());
         // SAFETY: the stream is ours, and every tensor has its address: `bind` was called.
         #[expect(unsafe_code, reason = "TensorRT trusts its caller with addresses")]
-        let enqueue = || unsafe { context.enqueue(stream) }.map_err(|e| e.to_string());
+        let enqueue = || unsafe { context.enqueue(stream) }.map_err(|e| GpuError::Work(e.to_string()));
         self.slots[slot].graph = Some(self.compute.capture(enqueue)?);
         Ok(())
     }
@@ -248,7 +248,7 @@ impl TrtSession {
     /// Puts the computing of a slot on the stream.
     fn enqueue(&mut self, slot: usize) -> Result<(), String> {
         if let Some(graph) = &self.slots[slot].graph {
-            return self.compute.launch(graph);
+            return Ok(self.compute.launch(graph)?);
         }
         self.bind(slot)?;
         // SAFETY: the stream is ours; every tensor has its address, in memory that lives as long as the session.
@@ -318,7 +318,7 @@ fn choose_profile(context: &mut Context, profile: usize, stream: &Stream) -> Res
     // SAFETY: a stream of ours on the engine's device.
     #[expect(unsafe_code, reason = "TensorRT trusts its caller with streams")]
     unsafe { context.set_profile(number, stream.pointer()) }.map_err(|e| e.to_string())?;
-    stream.finish()
+    Ok(stream.finish()?)
 }
 
 impl OutputSpec {
@@ -397,7 +397,7 @@ impl Slot {
     fn upload(&self, compute: &Stream, copies: bool) -> Result<(), String> {
         if !copies {
             self.marks.set(UPLOADED, compute)?;
-            return if self.beside { self.marks.set(COMPUTING, compute) } else { Ok(()) };
+            return if self.beside { Ok(self.marks.set(COMPUTING, compute)?) } else { Ok(()) };
         }
         let stream = if self.beside { &self.copies } else { compute };
         self.marks.set(BEGUN, stream)?;
@@ -428,7 +428,7 @@ impl Slot {
                 Place::Shared(_) => {}
             }
         }
-        self.marks.set(DOWNLOADED, stream)
+        Ok(self.marks.set(DOWNLOADED, stream)?)
     }
 
     /// Takes over the shapes that the data decided, and makes room for them on the host.

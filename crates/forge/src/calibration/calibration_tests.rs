@@ -17,11 +17,11 @@ fn image(dtype: DType, batch: usize) -> Vec<TensorSpec> {
     vec![TensorSpec { name: "images".into(), dtype, shape: vec![batch, 3, 32, 48] }]
 }
 
-fn feed(spec: &CalibrationSpec, inputs: Vec<TensorSpec>) -> Result<Feed, ForgeError> {
-    Feed::new(spec, KIND, inputs, Fit::Letterbox)
+fn feed(spec: &CalibrationSpec, inputs: Vec<TensorSpec>) -> Result<CalibrationFeed, ForgeError> {
+    CalibrationFeed::new(spec, KIND, inputs, Fit::Letterbox)
 }
 
-fn batches(mut feed: Feed) -> Vec<Vec<Vec<u8>>> {
+fn batches(mut feed: CalibrationFeed) -> Vec<Vec<Vec<u8>>> {
     std::iter::from_fn(|| feed.next_batch().unwrap()).collect()
 }
 
@@ -184,7 +184,7 @@ fn ranges_are_kept_and_not_believed_when_they_were_changed() {
     assert_eq!(read_ranges(&cache), None);
     let used = Used { frames: 2, skipped: vec!["a\nb".to_owned()] };
     let ranges = b"TRT-8600-EntropyCalibration2\nimages: 3c010a14";
-    keep_ranges(&cache, &used, ranges);
+    keep_ranges(&cache, &used, ranges).unwrap();
     assert_eq!(read_ranges(&cache).unwrap(), (used, ranges.to_vec()));
     let mut bytes = fs::read(&cache).unwrap();
     *bytes.last_mut().unwrap() = b'5';

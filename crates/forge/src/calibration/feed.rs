@@ -14,7 +14,7 @@ use super::{Used, files};
 use crate::error::ForgeError;
 
 /// Batches of what a model takes.
-pub(crate) struct Feed {
+pub(crate) struct CalibrationFeed {
     inputs: Vec<TensorSpec>,
     from: From,
     used: Used,
@@ -42,14 +42,14 @@ enum Images {
     Files(vec::IntoIter<PathBuf>),
 }
 
-impl Feed {
+impl CalibrationFeed {
     /// Looks at the data and makes the first batch.
     pub(crate) fn new(
         spec: &CalibrationSpec,
         kind: SceneKind,
         inputs: Vec<TensorSpec>,
         fit: Fit,
-    ) -> Result<Feed, ForgeError> {
+    ) -> Result<CalibrationFeed, ForgeError> {
         let (from, available) = match &spec.source {
             SourceSpec::Tensor(path) => {
                 let file = ArrayFile::open(path).map_err(|e| ForgeError::Calibration(e.to_string()))?;
@@ -68,7 +68,7 @@ impl Feed {
                 (images(Images::Files(files.into_iter()), &inputs, fit)?, available)
             }
         };
-        let mut feed = Feed { inputs, from, used: Used::default(), available, first: None };
+        let mut feed = CalibrationFeed { inputs, from, used: Used::default(), available, first: None };
         feed.first = feed.make_batch().map_err(ForgeError::Calibration)?;
         if feed.first.is_none() {
             let skipped = &feed.used.skipped;

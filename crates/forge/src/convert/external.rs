@@ -69,7 +69,7 @@ impl Beside<'_> {
 
     fn read(&mut self, location: &str) -> Result<Bytes, String> {
         let model = self.model.ok_or("the model is in memory and has no folder")?;
-        let path = beside_model(model, location)?;
+        let path = beside_model(model, location).map_err(|error| error.to_string())?;
         match self.files.entry(path) {
             Entry::Occupied(known) => Ok(known.get().clone()),
             Entry::Vacant(new) => {

@@ -12,7 +12,7 @@ use prony_types::{
 
 use super::Site;
 use super::histogram::Histogram;
-use crate::calibration::{Feed, Used, data_sha256, keep_ranges, read_ranges};
+use crate::calibration::{CalibrationFeed, Used, data_sha256, keep_ranges, read_ranges};
 use crate::error::ForgeError;
 use crate::prepare::fit;
 
@@ -81,10 +81,10 @@ impl Subject<'_> {
     }
 
     /// The calibration data for a session, from the beginning.
-    pub(crate) fn feed(&self, session: &dyn Session) -> Result<Feed, ForgeError> {
+    pub(crate) fn feed(&self, session: &dyn Session) -> Result<CalibrationFeed, ForgeError> {
         let inputs = session.inputs().to_vec();
         let fit = fit(&self.model.info, &inputs);
-        Feed::new(self.data, self.scenes(), inputs, fit)
+        CalibrationFeed::new(self.data, self.scenes(), inputs, fit)
     }
 
     /// The same model with these tensors among its outputs.
@@ -118,7 +118,8 @@ pub(crate) fn collect(
     if let Some(file) = &kept {
         let trimmed: BTreeMap<&String, Histogram> =
             collected.histograms.iter().map(|(name, histogram)| (name, histogram.clone().trimmed())).collect();
-        keep_ranges(file, &collected.used, &serde_json::to_vec(&trimmed).unwrap_or_default());
+        let histograms = serde_json::to_vec(&trimmed).map_err(ForgeError::json("histograms of calibration"))?;
+        keep_ranges(file, &collected.used, &histograms)?;
     }
     Ok(collected)
 }
@@ -211,7 +212,7 @@ fn look(
 }
 
 /// Feeds the next batch and runs the model; `None` at the end of the data.
-pub(crate) fn step(session: &mut dyn Session, feed: &mut Feed) -> Result<Option<Vec<Vec<u8>>>, ForgeError> {
+pub(crate) fn step(session: &mut dyn Session, feed: &mut CalibrationFeed) -> Result<Option<Vec<Vec<u8>>>, ForgeError> {
     let Some(batch) = feed.next_batch().map_err(ForgeError::Calibration)? else { return Ok(None) };
     for (index, bytes) in batch.iter().enumerate() {
         fill(bytes, session.input(0, index));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use prony_forge::{GraphSidecar, Sidecar};
+use prony_forge::{EngineSidecar, GraphSidecar};
 use prony_plan::options::BenchOptions;
 use prony_run::{Logs, RecordFold};
 use prony_runtimes::{RuntimeName, Wheel};
@@ -144,7 +144,7 @@ pub(super) fn data_yaml(input: &[u8], traces: &mut Traces) {
             traces.count("names", names.len());
             names.iter().take(8).for_each(|name| traces.count("name", name.len()));
         }
-        Err(error) => traces.at("yaml", beginning(&error)),
+        Err(error) => traces.at("yaml", beginning(&error.to_string())),
     }
 }
 
@@ -173,8 +173,10 @@ pub(super) fn coco(input: &[u8], traces: &mut Traces) {
 
 /// What stands beside engines and graphs, in the cache and out of it.
 pub(super) fn sidecar(input: &[u8], traces: &mut Traces) {
-    match serde_json::from_slice::<Sidecar>(input) {
-        Ok(sidecar) => traces.at_number("engine", (sidecar.recipe.key().len(), sidecar.notes.len().min(4))),
+    match serde_json::from_slice::<EngineSidecar>(input) {
+        Ok(sidecar) => {
+            traces.at_number("engine", (sidecar.recipe.key().map_or(0, |key| key.len()), sidecar.notes.len().min(4)));
+        }
         Err(error) => traces.at("engine", beginning(&error.to_string())),
     }
     match serde_json::from_slice::<GraphSidecar>(input) {
@@ -182,7 +184,7 @@ pub(super) fn sidecar(input: &[u8], traces: &mut Traces) {
         Err(error) => traces.at("graph", beginning(&error.to_string())),
     }
     let Some(path) = as_file(input, "engine.json") else { return };
-    match prony_model::Sidecar::beside(&path.with_extension("")) {
+    match prony_model::EngineProvenance::beside(&path.with_extension("")) {
         Ok(found) => {
             traces.count("facts", found.as_ref().map_or(0, |sidecar| sidecar.facts.len()));
             traces.at_number("beside", found.map(|sidecar| sidecar.dla_core.is_some()));

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use prony_forge::{ENGINE_SCHEMA, GRAPH_SCHEMA, GraphRecipe, GraphSidecar, Making, Recipe, Sidecar};
+use prony_forge::{EngineSidecar, GRAPH_SCHEMA, GraphMaking, GraphRecipe, GraphSidecar, Recipe};
+use prony_model::ENGINE_SCHEMA;
 use prony_source::coco::{ResultRow, ResultWriter};
 use prony_source::synth;
 use prony_store::{LineLog, SampleLog};
@@ -131,7 +132,7 @@ pub(super) fn cocos() -> Vec<Vec<u8>> {
 }
 
 pub(super) fn sidecars() -> Vec<Vec<u8>> {
-    let engine = Sidecar {
+    let engine = EngineSidecar {
         schema: ENGINE_SCHEMA.into(),
         prony: "0.1.0".into(),
         created: "2026-11-16T00:00:00Z".into(),
@@ -171,7 +172,7 @@ pub(super) fn sidecars() -> Vec<Vec<u8>> {
         model: "yolo".into(),
         recipe: GraphRecipe {
             source_sha256: "ab".repeat(32),
-            making: Making::Rewrite(RewriteSpec::Half(HalfSpec::new(Precision::Fp16))),
+            making: GraphMaking::Rewrite(RewriteSpec::Half(HalfSpec::new(Precision::Fp16))),
             imgsz: Some([640, 640]),
             calibration_sha256: None,
             ranges_by: None,

@@ -9,8 +9,8 @@ use prost::bytes::Bytes;
 use super::module::tensor;
 use super::pickle::{Id, Pickle};
 use super::{Archive, Class, Element, Module, PtError, Tensor, plain, read_pickle, verdict};
-use crate::ModelError;
-use crate::engine::map_file;
+use crate::error::ModelError;
+use crate::map::map_file;
 
 /// Classes that a model may name.
 const CLASSES: usize = 100_000;

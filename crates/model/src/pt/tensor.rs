@@ -99,7 +99,7 @@ pub struct Tensor {
 
 impl Tensor {
     /// What a value says about a tensor; `None` where it is none. A parameter is the tensor that it wraps.
-    pub fn read(pickle: &Pickle, archive: &Archive, id: Id) -> Result<Option<Tensor>, String> {
+    pub(super) fn read(pickle: &Pickle, archive: &Archive, id: Id) -> Result<Option<Tensor>, String> {
         let parameter = ["_rebuild_parameter", "_rebuild_parameter_with_state"];
         let wrapped = parameter.iter().find_map(|name| pickle.call(id, "torch._utils", name)?.first().copied());
         match pickle.call(wrapped.unwrap_or(id), "torch._utils", "_rebuild_tensor_v2") {

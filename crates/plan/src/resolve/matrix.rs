@@ -222,7 +222,7 @@ impl Matrix<'_> {
         }
         let made = rewritten(cell.precision, info);
         if let Err(reason) = backend(cell.backend).supports(cell.precision, &made, &self.provider) {
-            return Some(Err(Problem::Precision(reason)));
+            return Some(Err(Problem::Precision(reason.to_string())));
         }
         let builtin = matches!(cell.model.source, ModelSource::Builtin(_));
         let rewrite = match self.engine.rewrite(cell.precision, cell.backend, builtin, self.images) {
@@ -292,7 +292,9 @@ impl Matrix<'_> {
         // What Prony can make the file into is looked at afterwards.
         let unfit = || match can_rewrite(precision, info) {
             true => None,
-            false => backend(name).supports(precision, info, &self.provider).err().map(Problem::Precision),
+            false => {
+                backend(name).supports(precision, info, &self.provider).err().map(|e| Problem::Precision(e.to_string()))
+            }
         };
         // To install a library that cannot execute it would be in vain; a GPU that is not there comes before anything.
         if let (false, Some(problem)) = (name.on_gpu(), unfit()) {

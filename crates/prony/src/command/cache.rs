@@ -1,6 +1,6 @@
 //! `prony cache`: the engines that were built and the graphs that were made, whether they are whole, and what may go.
 
-use prony_forge::{Cache, Described, Entry, Kind, Making, Pruned, Rule};
+use prony_forge::{ArtifactKind, Cache, Described, Entry, GraphMaking, Pruned, Rule};
 use prony_types::ExitCode;
 use prony_types::os_text::path_to_text;
 use serde_json::json;
@@ -81,11 +81,11 @@ fn summary(cache: &Cache, entries: &[Entry]) -> String {
 
 /// How many of each kind.
 fn counted(entries: &[Entry]) -> String {
-    let count = |kind: Kind| {
+    let count = |kind: ArtifactKind| {
         let many = entries.iter().filter(|entry| entry.kind == kind).count();
         (many > 0).then(|| format!("{many} {}{}", kind.name(), if many == 1 { "" } else { "s" }))
     };
-    let counts: Vec<String> = Kind::ALL.into_iter().filter_map(count).collect();
+    let counts: Vec<String> = ArtifactKind::ALL.into_iter().filter_map(count).collect();
     if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") }
 }
 
@@ -99,8 +99,8 @@ fn line(entry: &Entry) -> String {
         }
         Some(Described::Graph(sidecar)) => {
             let how = match &sidecar.recipe.making {
-                Making::Export(_) => "ONNX of a checkpoint".to_owned(),
-                Making::Rewrite(rewrite) => format!("{:6} ONNX", rewrite.precision()),
+                GraphMaking::Export(_) => "ONNX of a checkpoint".to_owned(),
+                GraphMaking::Rewrite(rewrite) => format!("{:6} ONNX", rewrite.precision()),
             };
             format!("{:20} {how}", sidecar.model)
         }

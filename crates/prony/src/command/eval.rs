@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use prony_judge::coco::{Evaluation, LeftOut, Truth, Truths};
 use prony_source::SourceError;
-use prony_source::coco::{Instances, Problems, Results, read_instances, read_results};
+use prony_source::coco::{Instances, Results, RowProblems, read_instances, read_results};
 use prony_source::dataset::instances_file;
 use prony_types::{ClassAccuracy, CocoFigures, ExitCode, PrecisionRecall};
 use serde::Serialize;
@@ -146,7 +146,7 @@ fn truths(instances: Instances) -> Truths {
     }
 }
 
-fn note_strangers(left_out: LeftOut, problems: &mut Problems) {
+fn note_strangers(left_out: LeftOut, problems: &mut RowProblems) {
     let kinds = [
         ("an image_id", left_out.images, left_out.first_image),
         ("a category_id", left_out.classes, left_out.first_class),
@@ -154,7 +154,7 @@ fn note_strangers(left_out: LeftOut, problems: &mut Problems) {
     for (kind, count, first) in kinds {
         if let Some(first) = first {
             let text = format!("{count} boxes have {kind} that the data does not have, {first} first; left out");
-            problems.append(Problems { count, first: vec![text] });
+            problems.append(RowProblems { count, first: vec![text] });
         }
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use prony_forge::ForgeError;
 use prony_forge::quantise::{LayerLoss, Quantised, Site, quantise, sensitivity};
 use prony_model::ModelFile;
-use prony_source::folder::is_video_name;
+use prony_source::ending::is_video_name;
 use prony_types::{
     BackendName, CalibrationSpec, ExitCode, FailureKind, HeadChoice, ModelSource, QuantiseSpec, RuntimeSpec,
 };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::scan::{Fault, Scanner};
-use super::{Problems, flaw, malformed, read};
+use super::{RowProblems, flaw, malformed, read};
 use crate::SourceError;
 
 /// An image of the data set.
@@ -56,7 +56,7 @@ pub struct Instances {
     /// Objects that can be used: their image and class are there.
     pub annotations: Vec<Annotation>,
     /// What had to be left out, and what is odd.
-    pub problems: Problems,
+    pub problems: RowProblems,
 }
 
 /// Reads a file. An error is only what is no JSON or no `instances` file; see [`Instances::problems`] for the rest.

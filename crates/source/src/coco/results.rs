@@ -9,7 +9,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::scan::{Fault, Scanner};
-use super::{Problems, flaw, malformed, read};
+use super::{RowProblems, flaw, malformed, read};
 use crate::SourceError;
 
 /// Smaller pieces are not worth a thread.
@@ -34,7 +34,7 @@ pub struct Results {
     /// Boxes that can be used.
     pub rows: Vec<ResultRow>,
     /// What had to be left out.
-    pub problems: Problems,
+    pub problems: RowProblems,
 }
 
 /// Reads a file. An error is only what is no JSON or no list; see [`Results::problems`] for the rest.
@@ -110,7 +110,7 @@ fn joined(mut pieces: Vec<Piece>) -> Results {
     for piece in pieces {
         results.rows.extend_from_slice(&piece.rows);
         let told = |(row, text): &(u64, String)| format!("box in row {}: {text}; left out", before + row);
-        results.problems.append(Problems { count: piece.bad, first: piece.problems.iter().map(told).collect() });
+        results.problems.append(RowProblems { count: piece.bad, first: piece.problems.iter().map(told).collect() });
         before += piece.read;
     }
     results
@@ -155,7 +155,7 @@ impl Piece {
             Ok(row) => self.rows.push(row),
             Err(problem) => {
                 self.bad += 1;
-                if self.problems.len() < Problems::KEPT {
+                if self.problems.len() < RowProblems::KEPT {
                     self.problems.push((self.read, problem));
                 }
             }

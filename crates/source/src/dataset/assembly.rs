@@ -5,7 +5,7 @@ use std::path::Path;
 use prony_types::SceneKind;
 use sha2::{Digest as _, Sha256};
 
-use super::{Category, DataImage, Dataset, Origin, Problems, Truth};
+use super::{Category, DataImage, Dataset, LabeledBox, Origin, Problems};
 use crate::SourceError;
 
 /// An image before its truths are known.
@@ -20,7 +20,7 @@ pub(super) struct Candidate {
 pub(super) struct Assembly {
     categories: Vec<Category>,
     images: Vec<DataImage>,
-    truths: Vec<Truth>,
+    truths: Vec<LabeledBox>,
     chosen: u64,
     hash: Sha256,
     pub(super) problems: Problems,
@@ -41,7 +41,7 @@ impl Assembly {
     }
 
     /// An image that was chosen and can be used as far as is known.
-    pub(super) fn add(&mut self, image: Candidate, truths: &[Truth]) {
+    pub(super) fn add(&mut self, image: Candidate, truths: &[LabeledBox]) {
         self.choose(image.id, truths);
         let first = self.truths.len();
         self.truths.extend_from_slice(truths);
@@ -50,19 +50,19 @@ impl Assembly {
     }
 
     /// Gives ids to the objects of the next image, where the data set has none: on from those that are there, from 1.
-    pub(super) fn number(&self, truths: &mut [Truth]) {
+    pub(super) fn number(&self, truths: &mut [LabeledBox]) {
         for (id, truth) in (self.truths.len() as i64 + 1..).zip(truths) {
             truth.id = id;
         }
     }
 
     /// One that was chosen and cannot be used: the choice is the same on a machine that has its file.
-    pub(super) fn miss(&mut self, id: i64, truths: &[Truth], kind: &'static str, why: String) {
+    pub(super) fn miss(&mut self, id: i64, truths: &[LabeledBox], kind: &'static str, why: String) {
         self.choose(id, truths);
         self.problems.add(kind, why);
     }
 
-    fn choose(&mut self, id: i64, truths: &[Truth]) {
+    fn choose(&mut self, id: i64, truths: &[LabeledBox]) {
         self.chosen += 1;
         self.hash.update(id.to_le_bytes());
         self.hash.update((truths.len() as u64).to_le_bytes());

@@ -6,7 +6,7 @@ use prony_types::{DataSpec, GroundTruth, SceneKind};
 use rayon::prelude::*;
 
 use super::assembly::{Assembly, Candidate};
-use super::{Category, Dataset, Origin, Truth, slice};
+use super::{Category, Dataset, LabeledBox, Origin, slice};
 use crate::SourceError;
 use crate::scenes::{class_names, scene_size, scene_truth};
 use crate::synth::MAX_COUNT;
@@ -20,7 +20,7 @@ pub const HELD_OUT_SEED: u64 = 99;
 /// The first scenes of a series, or those that a list names by their index.
 pub(super) fn open(spec: &DataSpec, kind: SceneKind) -> Result<Dataset, SourceError> {
     let indices = indices(spec)?;
-    let mut truths: Vec<Vec<Truth>> =
+    let mut truths: Vec<Vec<LabeledBox>> =
         indices.par_iter().map(|&index| scene_truth(kind, spec.seed, index).iter().map(truth).collect()).collect();
     let categories = (1..).zip(class_names(kind)).map(|(id, name)| Category { id, name: (*name).to_owned() });
     let mut assembly = Assembly::new(categories.collect());
@@ -58,8 +58,8 @@ fn indices(spec: &DataSpec) -> Result<Vec<u32>, SourceError> {
 }
 
 /// Without a number yet.
-fn truth(object: &GroundTruth) -> Truth {
+fn truth(object: &GroundTruth) -> LabeledBox {
     let GroundTruth { x, y, w, h, class, area, crowd } = *object;
     let [x, y, w, h, area] = [x, y, w, h, area].map(f64::from);
-    Truth { id: 0, category: class, x, y, w, h, area, crowd }
+    LabeledBox { id: 0, category: class, x, y, w, h, area, crowd }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use prony_types::DataSpec;
 
 use super::assembly::{Assembly, Candidate};
-use super::{Category, Dataset, Origin, Truth, slice};
+use super::{Dataset, LabeledBox, Origin, slice};
 use crate::SourceError;
 use crate::coco::{Annotation, ImageEntry, Instances, read_instances};
 
@@ -18,7 +18,7 @@ pub(super) fn open(spec: &DataSpec, file: &Path) -> Result<Dataset, SourceError>
     let mut instances = read_instances(file)?;
     // Numbers by their index, so that a model without names can be matched in this order.
     instances.categories.sort_by_key(|category| category.id);
-    let categories = instances.categories.iter().map(|c| Category { id: c.id, name: c.name.clone() }).collect();
+    let categories = instances.categories.clone();
     let mut assembly = Assembly::new(categories);
     let problems = std::mem::take(&mut instances.problems);
     assembly.problems.absorb("flaws in the annotations", problems.count, problems.first);
@@ -46,7 +46,7 @@ pub(super) fn open(spec: &DataSpec, file: &Path) -> Result<Dataset, SourceError>
     })
 }
 
-fn add(assembly: &mut Assembly, image: &ImageEntry, folder: &Path, truths: &[Truth]) {
+fn add(assembly: &mut Assembly, image: &ImageEntry, folder: &Path, truths: &[LabeledBox]) {
     let path = folder.join(&image.file_name);
     match fs::metadata(&path) {
         Ok(meta) if meta.is_file() && meta.len() == 0 => {
@@ -74,7 +74,7 @@ fn add(assembly: &mut Assembly, image: &ImageEntry, folder: &Path, truths: &[Tru
 }
 
 /// The truths of each chosen image, in the order of the file.
-fn truths(instances: &Instances, chosen: &[usize]) -> Vec<Vec<Truth>> {
+fn truths(instances: &Instances, chosen: &[usize]) -> Vec<Vec<LabeledBox>> {
     let place: HashMap<i64, usize> =
         chosen.iter().enumerate().map(|(place, &index)| (instances.images[index].id, place)).collect();
     let category: HashMap<i64, u32> = (0..).zip(&instances.categories).map(|(index, c)| (c.id, index)).collect();
@@ -84,7 +84,7 @@ fn truths(instances: &Instances, chosen: &[usize]) -> Vec<Vec<Truth>> {
         if let (Some(&place), Some(&category)) =
             (place.get(&annotation.image_id), category.get(&annotation.category_id))
         {
-            truths[place].push(Truth { id, category, x, y, w, h, area, crowd: iscrowd });
+            truths[place].push(LabeledBox { id, category, x, y, w, h, area, crowd: iscrowd });
         }
     }
     truths

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use self::file::Made;
 use self::folder::{MARK, claim, put};
 use super::assembly::{Assembly, Candidate};
-use super::{Dataset, Origin, Problems, Truth};
+use super::{Dataset, LabeledBox, Origin, Problems};
 use crate::SourceError;
 use crate::folder::Loader;
 
@@ -105,7 +105,7 @@ fn finish(
             Made::Written { size, scale, bytes } => {
                 image_bytes += bytes;
                 scaled += u64::from(*scale != (1.0, 1.0));
-                let truths: Vec<Truth> = data.truths(index).iter().map(|truth| resized(truth, *scale)).collect();
+                let truths: Vec<LabeledBox> = data.truths(index).iter().map(|truth| resized(truth, *scale)).collect();
                 let origin = Origin::File(spec.out.join("images").join(name));
                 assembly.add(Candidate { id: image.id, name: name.clone(), origin, size: Some(*size) }, &truths);
             }
@@ -120,9 +120,9 @@ fn finish(
     Ok(SubsetSummary { images: images.len() as u64, objects, scaled, image_bytes, sha256, problems })
 }
 
-fn resized(truth: &Truth, (across, down): (f64, f64)) -> Truth {
-    let Truth { x, y, w, h, area, .. } = *truth;
-    Truth { x: x * across, y: y * down, w: w * across, h: h * down, area: area * across * down, ..*truth }
+fn resized(truth: &LabeledBox, (across, down): (f64, f64)) -> LabeledBox {
+    let LabeledBox { x, y, w, h, area, .. } = *truth;
+    LabeledBox { x: x * across, y: y * down, w: w * across, h: h * down, area: area * across * down, ..*truth }
 }
 
 /// The list that cuts the same slice again.

@@ -14,21 +14,19 @@ use super::assembly::{Assembly, Candidate};
 use super::labels::{self, Label, Labels};
 use super::locate::{DEFAULT_SPLIT, ending};
 use super::yaml::{self, Yaml};
-use super::{Category, Dataset, Origin, Problems, Truth, header, slice};
+use super::{Category, Dataset, LabeledBox, Origin, Problems, header, names, slice};
 use crate::SourceError;
-use crate::folder::is_image_name;
+use crate::ending::is_image_name;
 
 /// Endings that Ultralytics takes for images and nobody here decodes.
 const FOREIGN: [&str; 9] = ["dng", "mpo", "tif", "tiff", "webp", "pfm", "heic", "heif", "avif"];
-/// Classes that a number alone may stand for: each gets a name.
-const MOST_CLASSES: usize = 100_000;
 /// Folders below folders; more is a link that leads back.
 const MAX_DEPTH: usize = 16;
 
 pub(super) fn open(spec: &DataSpec, file: &Path) -> Result<Dataset, SourceError> {
     let text = prony_files::read_text(file, Kind::Labels).map_err(SourceError::io(file, "read the file"))?;
     let yaml = yaml::parse(&text).map_err(|why| SourceError::data(file, why))?;
-    let names = names(&yaml).map_err(|why| SourceError::data(file, why))?;
+    let names = names::read(&yaml).map_err(|why| SourceError::data(file, why.to_string()))?;
     let classes = names.len();
     let categories = (0..).zip(names).map(|(id, name)| Category { id, name }).collect();
     let mut assembly = Assembly::new(categories);
@@ -48,46 +46,6 @@ pub(super) fn open(spec: &DataSpec, file: &Path) -> Result<Dataset, SourceError>
     let what = file.file_name().unwrap_or_default().to_string_lossy();
     let name = format!("ultralytics: {what} ({split}), {}", slice::words(spec, chosen.len(), files.len()));
     assembly.finish(name, file, None)
-}
-
-/// The class names, by index, that the text of a `data.yaml` gives; or what is wrong with it.
-pub fn class_names(text: &str) -> Result<Vec<String>, String> {
-    names(&yaml::parse(text)?)
-}
-
-/// Class names by index.
-fn names(yaml: &Yaml) -> Result<Vec<String>, String> {
-    let count = match yaml.get("nc") {
-        Some(nc) => Some(nc.text().and_then(|nc| nc.parse::<usize>().ok()).ok_or("nc is not a number")?),
-        None => None,
-    };
-    let word = |value: &Yaml| value.text().map(str::to_owned).ok_or("a class name is not a word".to_owned());
-    let names: Vec<String> = match (yaml.get("names"), count) {
-        (Some(Yaml::List(names)), _) => names.iter().map(word).collect::<Result<_, _>>()?,
-        (Some(Yaml::Map(pairs)), _) => {
-            let mut numbered = Vec::new();
-            for (number, name) in pairs {
-                let number: usize = number.parse().map_err(|_| format!("names: {number} is not a class number"))?;
-                numbered.push((number, word(name)?));
-            }
-            numbered.sort_unstable();
-            if (0..).zip(&numbered).any(|(index, (number, _))| index != *number) {
-                return Err("names: the numbers of classes go from 0 up without holes".to_owned());
-            }
-            numbered.into_iter().map(|(_, name)| name).collect()
-        }
-        (Some(_), _) => return Err("names is neither a list nor a map".to_owned()),
-        (None, Some(count)) if count > MOST_CLASSES => {
-            return Err(format!("nc is {count}; at most {MOST_CLASSES} classes"));
-        }
-        (None, Some(count)) => (0..count).map(|index| format!("class_{index}")).collect(),
-        (None, None) => return Err("has neither names nor nc; is it a data set of Ultralytics?".to_owned()),
-    };
-    match count {
-        Some(count) if count != names.len() => Err(format!("nc is {count}, but there are {} names", names.len())),
-        _ if names.is_empty() => Err("names no class".to_owned()),
-        _ => Ok(names),
-    }
 }
 
 /// The folders and lists of a part.
@@ -222,7 +180,7 @@ fn add(assembly: &mut Assembly, id: i64, path: &Path, seen: Seen) {
         let what = format!("{}: {} boxes beside polygons, read as two corners", path.display(), labels.corners);
         problems.add("images with boxes beside polygons", what);
     }
-    let mut truths: Vec<Truth> = labels.labels.iter().map(|label| truth(label, size)).collect();
+    let mut truths: Vec<LabeledBox> = labels.labels.iter().map(|label| truth(label, size)).collect();
     assembly.number(&mut truths);
     let name = to_text(path.file_name().unwrap_or_default());
     let candidate = Candidate { id, name, origin: Origin::File(path.to_path_buf()), size: Some(size) };
@@ -230,7 +188,7 @@ fn add(assembly: &mut Assembly, id: i64, path: &Path, seen: Seen) {
 }
 
 /// In pixels, cut off at the edge of the image; without a number yet.
-fn truth(label: &Label, (width, height): (u32, u32)) -> Truth {
+fn truth(label: &Label, (width, height): (u32, u32)) -> LabeledBox {
     let [cx, cy, w, h] = label.shares.map(f64::from);
     let span = |centre: f64, share: f64, side: u32| {
         let side = f64::from(side);
@@ -239,7 +197,7 @@ fn truth(label: &Label, (width, height): (u32, u32)) -> Truth {
         (low, high - low)
     };
     let ((x, w), (y, h)) = (span(cx, w, width), span(cy, h, height));
-    Truth { id: 0, category: label.class, x, y, w, h, area: w * h, crowd: false }
+    LabeledBox { id: 0, category: label.class, x, y, w, h, area: w * h, crowd: false }
 }
 
 /// `labels` for the last `images` among the folders, `.txt` for the ending.
@@ -283,7 +241,7 @@ mod tests {
     #[test]
     fn a_box_over_the_edge_is_cut_off() {
         let label = Label { class: 3, shares: [0.0, 0.5, 0.5, 1.0] };
-        let expected = Truth { id: 0, category: 3, x: 0.0, y: 0.0, w: 25.0, h: 40.0, area: 1000.0, crowd: false };
+        let expected = LabeledBox { id: 0, category: 3, x: 0.0, y: 0.0, w: 25.0, h: 40.0, area: 1000.0, crowd: false };
         assert_eq!(truth(&label, (100, 40)), expected);
     }
 }

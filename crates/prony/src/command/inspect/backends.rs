@@ -75,7 +75,7 @@ fn place(backend: BackendName, device: u32, provider: &ProviderSpec) -> Where<'_
 
 /// Whether a backend could run the model as it is.
 fn ability(found: &Found, name: BackendName, info: &ModelInfo) -> Result<Option<String>, String> {
-    backend(name).supports(Precision::Native, info, &ProviderSpec::default())?;
+    backend(name).supports(Precision::Native, info, &ProviderSpec::default()).map_err(|e| e.to_string())?;
     let runtime = choose(found, name).map_err(|reason| without_name(name, &reason))?;
     let builds = info.format == ModelFormat::Onnx && name.runs_engines();
     if builds {

@@ -69,8 +69,8 @@ fn what_nobody_told_is_not_held_against_it() {
     assert!(error.starts_with("this engine was built by TensorRT 10.3.0, here is NVIDIA H200"), "{error}");
 }
 
-fn read(text: &str) -> Result<Sidecar, ModelError> {
-    Sidecar::read("a.engine.json".into(), text.as_bytes())
+fn read(text: &str) -> Result<EngineProvenance, ModelError> {
+    EngineProvenance::read("a.engine.json".into(), text.as_bytes())
 }
 
 #[test]

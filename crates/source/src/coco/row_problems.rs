@@ -2,14 +2,14 @@
 
 /// Rows that could not be used, each named with its reason: how many, and the first few.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problems {
+pub struct RowProblems {
     /// How many there were.
     pub count: u64,
     /// The first of them in words.
     pub first: Vec<String>,
 }
 
-impl Problems {
+impl RowProblems {
     /// Texts that are kept; of more, only the count.
     pub const KEPT: usize = 20;
 
@@ -22,7 +22,7 @@ impl Problems {
     }
 
     /// Adds those of a later part.
-    pub fn append(&mut self, later: Problems) {
+    pub fn append(&mut self, later: RowProblems) {
         self.count += later.count;
         self.first.extend(later.first);
         self.first.truncate(Self::KEPT);
@@ -40,13 +40,13 @@ mod tests {
 
     #[test]
     fn of_many_problems_all_are_counted_and_the_first_are_told() {
-        let mut problems = Problems::default();
+        let mut problems = RowProblems::default();
         (0..15).for_each(|i| problems.note(|| format!("row {i}")));
-        let mut later = Problems::default();
+        let mut later = RowProblems::default();
         (15..1000).for_each(|i| later.note(|| format!("row {i}")));
         problems.append(later);
         assert_eq!(problems.count, 1000);
-        assert_eq!(problems.first.len(), Problems::KEPT);
+        assert_eq!(problems.first.len(), RowProblems::KEPT);
         assert_eq!(problems.first[19], "row 19");
     }
 }

@@ -8,14 +8,14 @@ use prony_files::Kind;
 use prony_types::EngineIdentity;
 use serde_json::{Map, Value};
 
-use crate::file::ModelError;
+use crate::error::ModelError;
 
 /// The version of the sidecar that is understood.
 pub const ENGINE_SCHEMA: &str = "prony.engine/1";
 
 /// What a sidecar says that matters to whoever runs the engine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sidecar {
+pub struct EngineProvenance {
     /// Its file.
     pub path: PathBuf,
     /// Hash of the engine that it belongs to.
@@ -28,7 +28,7 @@ pub struct Sidecar {
     pub facts: Map<String, Value>,
 }
 
-impl Sidecar {
+impl EngineProvenance {
     /// The name of an engine's sidecar.
     pub fn path_for(engine: &Path) -> PathBuf {
         let mut name = engine.as_os_str().to_owned();
@@ -37,16 +37,16 @@ impl Sidecar {
     }
 
     /// The one beside an engine, if there is one.
-    pub fn beside(engine: &Path) -> Result<Option<Sidecar>, ModelError> {
-        let path = Sidecar::path_for(engine);
+    pub fn beside(engine: &Path) -> Result<Option<EngineProvenance>, ModelError> {
+        let path = EngineProvenance::path_for(engine);
         match prony_files::read(&path, Kind::Sidecar) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(reason) => Err(ModelError::Unreadable { path, reason }),
-            Ok(bytes) => Sidecar::read(path, &bytes).map(Some),
+            Ok(bytes) => EngineProvenance::read(path, &bytes).map(Some),
         }
     }
 
-    fn read(path: PathBuf, bytes: &[u8]) -> Result<Sidecar, ModelError> {
+    fn read(path: PathBuf, bytes: &[u8]) -> Result<EngineProvenance, ModelError> {
         let wrong = |path: &Path, reason: String| ModelError::Sidecar { path: path.to_owned(), reason };
         let facts = match serde_json::from_slice(bytes) {
             Ok(Value::Object(facts)) => facts,
@@ -61,7 +61,7 @@ impl Sidecar {
         let engine_sha256 = facts.get("engine_sha256").and_then(Value::as_str).map(str::to_owned);
         let dla_core = facts.get("engine").and_then(|engine| engine.get("dla_core")?.as_u64());
         let dla_core = dla_core.and_then(|core| u32::try_from(core).ok());
-        Ok(Sidecar { engine_sha256, identity: identity(&facts), dla_core, facts, path })
+        Ok(EngineProvenance { engine_sha256, identity: identity(&facts), dla_core, facts, path })
     }
 
     /// Whether it describes these very bytes.
@@ -179,5 +179,5 @@ fn place(identity: &EngineIdentity, gpu_word: &str, tensorrt_word: &str) -> Stri
 }
 
 #[cfg(test)]
-#[path = "sidecar_tests.rs"]
+#[path = "provenance_tests.rs"]
 mod tests;
