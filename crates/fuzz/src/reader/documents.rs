@@ -4,7 +4,7 @@ use std::path::Path;
 
 use prony_forge::{GraphSidecar, Sidecar};
 use prony_plan::options::BenchOptions;
-use prony_runtimes::{RuntimeName, Wheel};
+use prony_runtimes::{Package, Wheel};
 use prony_source::coco::{read_instances, read_results};
 use prony_source::dataset::class_names;
 use prony_store::{Secrets, parse_samples, read_lines, read_record_at};
@@ -171,7 +171,7 @@ pub(super) fn wheel(input: &[u8], traces: &mut Traces) {
     };
     traces.count("tags", wheel.tags.len());
     let Some(folder) = path.parent().map(|folder| folder.join("unpacked")) else { return };
-    for runtime in RuntimeName::ALL {
+    for runtime in Package::ALL {
         let unpacked = wheel.unpack(runtime, &folder, &mut |_| Ok(()));
         match unpacked {
             Ok(files) => {
