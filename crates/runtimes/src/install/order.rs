@@ -94,7 +94,7 @@ fn fetch(shelf: &Shelf, order: &Order<'_>, stage: &TempDir) -> anyhow::Result<Fe
     {
         return Ok(Fetched::NotNeeded(Box::new(installed)));
     }
-    let pip = Pip::find()?;
+    let pip = Pip::find(order.interrupt)?;
     let folder = stage.path().join("download");
     fs::create_dir(&folder).map_err(disk_error("make", &folder))?;
     let task = Task { name: request.name, folder: &folder, watcher: order.watcher, interrupt: order.interrupt };
