@@ -4,7 +4,7 @@ use prony_types::{CellStatus, RuntimeSpec};
 
 use super::super::{Resolved, resolve};
 use super::*;
-use crate::options::{DeviceIndex, Library, Size};
+use crate::options::{DeviceIndex, NamedLibrary, Size};
 
 /// A machine on which these backends are ready.
 fn on(ready: &[BackendName], gpus: u32, options: BenchOptions) -> anyhow::Result<Resolved> {
@@ -167,8 +167,10 @@ fn what_no_ready_backend_can_run_is_left_to_the_embedded_engine() {
 
 #[test]
 fn a_library_that_someone_pointed_at_and_that_is_no_good_is_not_passed_over() {
-    let pointed =
-        BenchOptions { library: vec![Library { name: RuntimeName::Onnxruntime, path: "/nowhere.so".into() }], ..rgb() };
+    let pointed = BenchOptions {
+        library: vec![NamedLibrary { name: RuntimeName::Onnxruntime, path: "/nowhere.so".into() }],
+        ..rgb()
+    };
     let resolved = on(&[BackendName::Openvino], 0, pointed).unwrap();
     assert_eq!(ids(&resolved), ["openvino:fp32", "ort-cpu:fp32"]);
     assert_eq!(resolved.fates["builtin-rgb:ort-cpu:fp32"].status, CellStatus::Failed);
