@@ -1,5 +1,6 @@
 //! One execution of a plan: workers, their rounds, what they said, and the record that follows from it.
 
+pub mod inline;
 pub mod roofline;
 pub mod system;
 
@@ -18,6 +19,7 @@ mod reference;
 mod reference_cache;
 mod resume;
 mod runner;
+mod scoring;
 mod sensors;
 mod spectator;
 mod worker;
@@ -31,4 +33,5 @@ pub use self::maker::{Made, Maker, NotMade};
 pub use self::redactor::Redactor;
 pub use self::resume::{earlier_run, resumed};
 pub use self::runner::{Beginning, Ending, Run, estimate_s, longest_s, resumed_info, run_info};
+pub use self::scoring::Scorer;
 pub use self::spectator::Spectator;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::gate::Found;
 use crate::command::target::Target;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::print;
 
 /// Layers that are told on the terminal; all are in the report.
@@ -24,8 +25,8 @@ pub(super) struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    pub(super) fn show(&self, json: bool) -> anyhow::Result<()> {
-        let text = if json { serde_json::to_string_pretty(&self.json())? + "\n" } else { self.text() };
+    pub(super) fn show(&self, json: bool) -> Result<(), CliError> {
+        let text = if json { serde_json::to_string_pretty(&self.json()).failed()? + "\n" } else { self.text() };
         if json {
             // In the text they are part of the result.
             self.quantised.report.warnings().iter().for_each(|warning| say!("warning: {warning}"));
