@@ -44,14 +44,19 @@ const LARGEST: Kind = Kind::Weights;
 
 /// One file to get.
 pub struct Download<'a> {
+    /// Where it is.
     pub url: &'a Url,
+    /// Where it goes; made if needed.
     pub folder: &'a Path,
+    /// What it must hash to.
     pub sha256: Option<&'a Sha256Hex>,
+    /// Bytes that it must have.
     pub size: Option<u64>,
     /// Told how far it is.
     pub watcher: &'a dyn Watcher,
     /// What servers are told of who asks, `prony/1.2.3`.
     pub agent: &'a str,
+    /// Ends it, and keeps what there is.
     pub interrupt: &'a Interrupt,
 }
 
@@ -59,11 +64,26 @@ pub struct Download<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// The file is new.
-    Whole { path: PathBuf, bytes: u64, sha256: String },
+    Whole {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// Its hash.
+        sha256: String,
+    },
     /// It was there before, and is what was asked for as far as that was said.
-    There { path: PathBuf },
+    There {
+        /// The file.
+        path: PathBuf,
+    },
     /// The user asked to stop; what can be continued was kept.
-    Stopped { part: PathBuf, bytes: u64 },
+    Stopped {
+        /// What is kept.
+        part: PathBuf,
+        /// How much of it.
+        bytes: u64,
+    },
 }
 
 /// Gets a file, or the rest of it.

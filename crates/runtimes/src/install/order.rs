@@ -18,6 +18,7 @@ use crate::{FileRecord, Wheel, disk_error};
 
 /// What to install, from where.
 pub struct Order<'a> {
+    /// What was asked for.
     pub request: &'a Request,
     /// A wheel that is here already.
     pub from: Option<&'a Path>,
@@ -25,6 +26,7 @@ pub struct Order<'a> {
     pub watcher: &'a dyn Watcher,
     /// When it is, RFC 3339.
     pub now: String,
+    /// Ends it, and leaves nothing behind.
     pub interrupt: &'a Interrupt,
 }
 
@@ -33,6 +35,7 @@ pub struct Order<'a> {
 pub enum Outcome {
     /// It was there, whole.
     Already(Installed),
+    /// It is new.
     Installed(Installed),
 }
 
