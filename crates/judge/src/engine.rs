@@ -1,10 +1,9 @@
 //! What the layers of an engine say about its precision, and what another tool would call its figures.
 
-use prony_types::{
-    CellRecord, CellStatus, Comparison, Difference, Equivalent, LayersRecord, Phase, Precision, Sample, Stage,
-};
+use prony_types::{CellRecord, CellStatus, Comparison, Difference, Equivalent, LayersRecord, Phase, Precision, Stage};
 
 use crate::difference::sister;
+use crate::series::{Series, each_of};
 use crate::stats::{median_ns, ms};
 use crate::verdict::NOTE;
 
@@ -26,13 +25,19 @@ pub(crate) fn tells_nothing(layers: &LayersRecord) -> bool {
 
 /// The same samples by trtexec's definitions. It keeps two calls in flight, so the samples are those of the throughput
 /// phase; `calls_per_s` is their rate.
-pub fn equivalents(samples: &[Sample], calls_per_s: Option<f64>) -> Vec<Equivalent> {
-    let busy: Vec<&Sample> = samples.iter().filter(|sample| sample.phase == Phase::Throughput).collect();
-    let Some(throughput_qps) = calls_per_s.filter(|_| !busy.is_empty()) else { return Vec::new() };
+pub fn equivalents<S: Series + ?Sized>(samples: &S, calls_per_s: Option<f64>) -> Vec<Equivalent> {
+    let Some(throughput_qps) = calls_per_s else { return Vec::new() };
     let sum = |stages: &[Stage]| -> Option<f64> {
-        let each = |sample: &&Sample| stages.iter().map(|&stage| sample.stage_ns(stage)).sum::<Option<u64>>();
-        let mut durations = busy.iter().map(each).collect::<Option<Vec<u64>>>()?;
-        median_ns(&mut durations).map(ms)
+        let mut durations = Some(Vec::new());
+        each_of(samples, Phase::Throughput, |sample| {
+            let together = stages.iter().map(|&stage| sample.stage_ns(stage)).sum::<Option<u64>>();
+            match (&mut durations, together) {
+                (Some(durations), Some(ns)) => durations.push(ns),
+                (durations, _) => *durations = None,
+            }
+        });
+        // Without a sample there is no median.
+        median_ns(&mut durations?).map(ms)
     };
     let all = sum(&[Stage::H2d, Stage::Inference, Stage::D2h]);
     let compute = sum(&[Stage::Inference]);
@@ -88,6 +93,8 @@ fn slower_than_fp16(int8: &CellRecord, cells: &[CellRecord]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use prony_types::LayerShare;
+
+    use prony_types::Sample;
 
     use super::*;
     use crate::difference::tests::cell;

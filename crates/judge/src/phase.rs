@@ -2,24 +2,32 @@
 
 use prony_types::{LatencyRecord, Phase, Phases, Sample, Stage, StageStats};
 
+use crate::series::{Series, each_of};
 use crate::stats::{median_ns, ms, summarize};
 
 /// Cold, first-second and steady latency from all samples of a cell. The first second is that after the cold frame's
 /// end, whatever the frames in it were taken for; `steady` are the statistics of `total`.
-pub fn phases(samples: &[Sample], steady: Option<&StageStats>) -> Phases {
-    let cold = samples.iter().find(|s| s.phase == Phase::Cold);
+pub fn phases<S: Series + ?Sized>(samples: &S, steady: Option<&StageStats>) -> Phases {
+    let mut cold: Option<Sample> = None;
+    let mut warmup: Option<(Sample, Sample)> = None;
+    samples.each(&mut |s| match s.phase {
+        Phase::Cold => cold = cold.or(Some(*s)),
+        Phase::Warmup => warmup = Some((warmup.map_or(*s, |(first, _)| first), *s)),
+        Phase::Steady | Phase::Throughput => {}
+    });
     let cold_end = cold.map(|s| s.start_ns + s.total_ns);
     let first_second = cold_end.and_then(|end| {
-        let within = |s: &&Sample| {
-            matches!(s.phase, Phase::Warmup | Phase::Steady) && s.start_ns >= end && s.start_ns - end < 1_000_000_000
-        };
-        median_ns(&mut samples.iter().filter(within).map(|s| s.total_ns).collect::<Vec<_>>())
+        let mut within = Vec::new();
+        samples.each(&mut |s| {
+            let counts = matches!(s.phase, Phase::Warmup | Phase::Steady);
+            if counts && s.start_ns >= end && s.start_ns - end < 1_000_000_000 {
+                within.push(s.total_ns);
+            }
+        });
+        median_ns(&mut within)
     });
-    let mut warmup = samples.iter().filter(|s| s.phase == Phase::Warmup);
-    let warmup_s = warmup.next().map(|first| {
-        let last = warmup.next_back().unwrap_or(first);
-        (last.start_ns + last.total_ns).saturating_sub(first.start_ns) as f64 / 1e9
-    });
+    let warmup_s =
+        warmup.map(|(first, last)| (last.start_ns + last.total_ns).saturating_sub(first.start_ns) as f64 / 1e9);
     Phases {
         cold_ms: cold.map(|s| ms(s.total_ns as f64)),
         first_second_ms: first_second.map(ms),
@@ -30,11 +38,14 @@ pub fn phases(samples: &[Sample], steady: Option<&StageStats>) -> Phases {
 
 /// Statistics of every stage over the steady samples. A stage that some frame did not have is left out: its figures
 /// would be of other frames than those of the rest.
-pub fn latency(samples: &[Sample]) -> LatencyRecord {
-    let steady: Vec<&Sample> = samples.iter().filter(|s| s.phase == Phase::Steady).collect();
+pub fn latency<S: Series + ?Sized>(samples: &S) -> LatencyRecord {
     let mut record = LatencyRecord::new();
     for stage in Stage::ALL {
-        let durations: Option<Vec<u64>> = steady.iter().map(|s| s.stage_ns(stage)).collect();
+        let mut durations = Some(Vec::new());
+        each_of(samples, Phase::Steady, |s| match (&mut durations, s.stage_ns(stage)) {
+            (Some(durations), Some(ns)) => durations.push(ns),
+            (durations, _) => *durations = None,
+        });
         if let Some(stats) = durations.and_then(|d| summarize(&d)) {
             record.insert(stage, stats);
         }
@@ -43,30 +54,30 @@ pub fn latency(samples: &[Sample]) -> LatencyRecord {
 }
 
 /// Steady samples of `total` by round, index 0 being round 1; a round that was missed is empty.
-pub fn by_round(samples: &[Sample]) -> Vec<Vec<u64>> {
+pub fn by_round<S: Series + ?Sized>(samples: &S) -> Vec<Vec<u64>> {
     let mut rounds: Vec<Vec<u64>> = Vec::new();
-    for sample in samples.iter().filter(|s| s.phase == Phase::Steady) {
+    each_of(samples, Phase::Steady, |sample| {
         let index = sample.round.saturating_sub(1) as usize;
         if rounds.len() <= index {
             rounds.resize_with(index + 1, Vec::new);
         }
         rounds[index].push(sample.total_ns);
-    }
+    });
     rounds
 }
 
 /// Median of `total` of every round that has samples, in the order of the rounds.
-pub fn round_p50_ms(samples: &[Sample]) -> Vec<f64> {
+pub fn round_p50_ms<S: Series + ?Sized>(samples: &S) -> Vec<f64> {
     by_round(samples).iter_mut().filter_map(|round| median_ns(round)).map(ms).collect()
 }
 
 /// Boxes a frame over the steady samples; `None` without samples.
-pub fn detections_per_frame(samples: &[Sample], batch: u32) -> Option<f64> {
+pub fn detections_per_frame<S: Series + ?Sized>(samples: &S, batch: u32) -> Option<f64> {
     let (mut calls, mut boxes) = (0u64, 0u64);
-    for sample in samples.iter().filter(|s| s.phase == Phase::Steady) {
+    each_of(samples, Phase::Steady, |sample| {
         calls += 1;
         boxes += u64::from(sample.detections);
-    }
+    });
     (calls > 0).then(|| boxes as f64 / (calls as f64 * f64::from(batch.max(1))))
 }
 

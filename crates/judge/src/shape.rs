@@ -2,6 +2,7 @@
 
 use prony_types::{Histogram, Phase, Sample, TimelinePoint};
 
+use crate::series::{Series, each_of};
 use crate::stats::{median_ns, ms, quantile, sorted};
 
 /// Steps of a histogram, at most.
@@ -28,43 +29,77 @@ pub fn histogram(total_ns: &[u64]) -> Option<Histogram> {
 
 /// Median, smallest and largest of `total` over slices of time; a slice never spans two rounds. Looks at steady samples
 /// alone, in the order in which they were measured.
-pub fn timeline(samples: &[Sample]) -> Vec<TimelinePoint> {
-    let steady: Vec<Sample> = samples.iter().filter(|s| s.phase == Phase::Steady).copied().collect();
-    let Some(origin) = steady.first().map(|s| s.start_ns) else { return Vec::new() };
-    let rounds: Vec<&[Sample]> = steady.chunk_by(|a, b| a.round == b.round).collect();
-    let active: u64 = rounds.iter().map(|r| span_ns(r)).sum();
+pub fn timeline<S: Series + ?Sized>(samples: &S) -> Vec<TimelinePoint> {
+    let mut rounds: Vec<Round> = Vec::new();
+    each_of(samples, Phase::Steady, |sample| match rounds.last_mut() {
+        Some(round) if round.number == sample.round => round.last_ns = sample.start_ns,
+        _ => rounds.push(Round { number: sample.round, first_ns: sample.start_ns, last_ns: sample.start_ns }),
+    });
+    let Some(origin) = rounds.first().map(|round| round.first_ns) else { return Vec::new() };
+    let active: u64 = rounds.iter().map(|round| round.last_ns.saturating_sub(round.first_ns)).sum();
     // Every round may need one slice more than its share.
     let slices = POINTS.saturating_sub(rounds.len() as u64).max(1);
     let slice_ns = active.div_ceil(slices).max(1);
     let mut points = Vec::new();
-    for round in rounds {
-        let begin = round[0].start_ns;
-        let slice_of = |s: &Sample| s.start_ns.saturating_sub(begin) / slice_ns;
-        points.extend(round.chunk_by(|a, b| slice_of(a) == slice_of(b)).filter_map(|s| point(s, origin)));
-    }
+    let mut under_way: Option<Slice> = None;
+    // Which of the stretches a sample is in: the same number may come again later.
+    let mut stretch = 0;
+    each_of(samples, Phase::Steady, |sample| {
+        let before = under_way.as_ref().map(|slice| slice.round);
+        stretch += usize::from(before.is_some_and(|round| round != sample.round));
+        let index = sample.start_ns.saturating_sub(rounds[stretch].first_ns) / slice_ns;
+        match &mut under_way {
+            Some(slice) if (slice.stretch, slice.index) == (stretch, index) => slice.take(sample),
+            slice => {
+                let begun = Slice::begin(sample, stretch, index);
+                points.extend(slice.replace(begun).and_then(|slice| slice.point(origin)));
+            }
+        }
+    });
+    points.extend(under_way.and_then(|slice| slice.point(origin)));
     points
 }
 
-fn span_ns(samples: &[Sample]) -> u64 {
-    match (samples.first(), samples.last()) {
-        (Some(first), Some(last)) => last.start_ns.saturating_sub(first.start_ns),
-        _ => 0,
-    }
+/// Consecutive samples of one round.
+struct Round {
+    number: u32,
+    first_ns: u64,
+    last_ns: u64,
 }
 
-fn point(samples: &[Sample], origin: u64) -> Option<TimelinePoint> {
-    let (first, last) = (samples.first()?, samples.last()?);
-    let mut totals: Vec<u64> = samples.iter().map(|s| s.total_ns).collect();
-    let (min, max) = (*totals.iter().min()?, *totals.iter().max()?);
-    let begin = first.start_ns.saturating_sub(origin) as f64;
-    let end = last.start_ns.saturating_sub(origin) as f64 + last.total_ns as f64;
-    Some(TimelinePoint {
-        t_s: (begin + end) / 2.0 / 1e9,
-        p50_ms: ms(median_ns(&mut totals)?),
-        min_ms: ms(min as f64),
-        max_ms: ms(max as f64),
-        round: first.round,
-    })
+/// Samples that become one point.
+struct Slice {
+    stretch: usize,
+    index: u64,
+    round: u32,
+    begin_ns: u64,
+    last: Sample,
+    totals: Vec<u64>,
+}
+
+impl Slice {
+    fn begin(sample: &Sample, stretch: usize, index: u64) -> Slice {
+        let (round, begin_ns) = (sample.round, sample.start_ns);
+        Slice { stretch, index, round, begin_ns, last: *sample, totals: vec![sample.total_ns] }
+    }
+
+    fn take(&mut self, sample: &Sample) {
+        self.last = *sample;
+        self.totals.push(sample.total_ns);
+    }
+
+    fn point(mut self, origin: u64) -> Option<TimelinePoint> {
+        let (min, max) = (*self.totals.iter().min()?, *self.totals.iter().max()?);
+        let begin = self.begin_ns.saturating_sub(origin) as f64;
+        let end = self.last.start_ns.saturating_sub(origin) as f64 + self.last.total_ns as f64;
+        Some(TimelinePoint {
+            t_s: (begin + end) / 2.0 / 1e9,
+            p50_ms: ms(median_ns(&mut self.totals)?),
+            min_ms: ms(min as f64),
+            max_ms: ms(max as f64),
+            round: self.round,
+        })
+    }
 }
 
 #[cfg(test)]

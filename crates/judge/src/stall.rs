@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use prony_types::{Phase, Sample, Stall, Verdict};
 
+use crate::series::{Series, each_of, totals};
 use crate::stats::median_ns;
 
 /// Nothing shorter is a stall.
@@ -15,15 +16,13 @@ pub const SHORTEST_NS: u64 = 1_000_000_000;
 pub const LONGEST_FRAMES: f64 = 20.0;
 
 /// Every stall, in the order of the samples: a frame that took far too long, or a gap between two frames of one round.
-pub fn stalls(samples: &[Sample]) -> Vec<Stall> {
+pub fn stalls<S: Series + ?Sized>(samples: &S) -> Vec<Stall> {
     let mut found = Vec::new();
     for phase in [Phase::Steady, Phase::Throughput] {
-        let timed: Vec<&Sample> = samples.iter().filter(|sample| sample.phase == phase).collect();
-        let mut totals: Vec<u64> = timed.iter().map(|sample| sample.total_ns).collect();
-        let Some(median) = median_ns(&mut totals) else { continue };
+        let Some(median) = median_ns(&mut totals(samples, phase)) else { continue };
         let limit = (median * LONGEST_FRAMES).max(SHORTEST_NS as f64) as u64;
         let mut end: Option<(u32, u64)> = None;
-        for sample in timed {
+        each_of(samples, phase, |sample| {
             let Sample { round, start_ns, total_ns, .. } = *sample;
             let gap = end.filter(|(last, _)| *last == round).map_or(0, |(_, end)| start_ns.saturating_sub(end));
             let long = [gap, total_ns].into_iter().filter(|&ns| ns > limit);
@@ -31,7 +30,7 @@ pub fn stalls(samples: &[Sample]) -> Vec<Stall> {
             // With several in flight a later frame may end earlier.
             let before = end.filter(|(last, _)| *last == round).map_or(0, |(_, end)| end);
             end = Some((round, before.max(start_ns + total_ns)));
-        }
+        });
     }
     found
 }

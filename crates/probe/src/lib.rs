@@ -98,6 +98,7 @@ impl Probe {
         Telemetry {
             t_ns,
             cell,
+            attempt: None,
             cpu_percent,
             worker_cpu_percent: worker.cpu_percent,
             worker_rss_bytes: worker.rss_bytes,

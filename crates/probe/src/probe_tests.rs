@@ -24,6 +24,7 @@ fn every_sensor_of_a_laptop_is_read() {
         Telemetry {
             t_ns: 5,
             cell: Some("c".into()),
+            attempt: None,
             cpu_percent: Some(60.0),
             worker_cpu_percent: None,
             worker_rss_bytes: None,

@@ -11,11 +11,13 @@ use std::sync::Mutex;
 use anyhow::{Context as _, bail};
 use prony_files::{Folder, Kind};
 use prony_report::Picture;
-use prony_store::{LineLog, LoggedSample, RunFolder, SampleLog, StoreError};
-use prony_types::{Event, RunRecord, Sample, Telemetry};
+use prony_store::{LineLog, RunFolder, SampleLog, StoreError};
+use prony_types::{Happened, RunEventKind, RunRecord, Sample, Telemetry};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::record::RecordFold;
 use crate::redactor::Redactor;
+use crate::sink::Sink;
 
 /// What a cell's workers print, by name.
 const WORKER_LOG: &str = "worker.log";
@@ -166,33 +168,6 @@ impl Files {
         Ok(self.folder.write_cell(slug, name, &text)?)
     }
 
-    pub fn read_samples(&self) -> Result<Vec<LoggedSample>, StoreError> {
-        prony_store::read_samples(&self.folder.file("samples.csv"))
-    }
-
-    pub fn log_event(&mut self, event: &Event) {
-        let redactor = self.redactor.as_ref();
-        self.events.write(|log| match redactor {
-            Some(redactor) => log.append(&redactor.json(event)),
-            None => log.append(event),
-        });
-    }
-
-    pub fn log_reading(&mut self, reading: &Telemetry) {
-        let redactor = self.redactor.as_ref();
-        self.metrics.write(|log| match redactor {
-            Some(redactor) => log.append(&redactor.json(reading)),
-            None => log.append(reading),
-        });
-    }
-
-    pub fn log_samples(&mut self, cell: &str, attempt: u32, samples: &[Sample]) {
-        self.samples.write(|log| {
-            samples.iter().try_for_each(|sample| log.append(cell, attempt, sample))?;
-            log.flush()
-        });
-    }
-
     /// Everything that the record says, rendered and on disk. What cannot be written does not keep the rest from it.
     pub fn write_all(&self, record: &RunRecord) -> Written {
         let mut written = Written::default();
@@ -243,6 +218,44 @@ impl Files {
             self.folder.write_cell(&cell.slug, "sidecar.json", &serde_json::to_vec_pretty(&sidecar)?)?;
         }
         Ok(())
+    }
+}
+
+impl Sink for Files {
+    fn event(&mut self, event: &Happened, so_far: &RecordFold) {
+        let redactor = self.redactor.as_ref();
+        self.events.write(|log| match redactor {
+            Some(redactor) => log.append(&redactor.json(event)),
+            None => log.append(event),
+        });
+        if let Happened::Run(event) = event
+            && let RunEventKind::Closed { cell, .. } = &event.kind
+            && let Some(cell) = so_far.cell_of(cell)
+        {
+            self.close_cell(&cell.record.slug);
+        }
+    }
+
+    fn samples(&mut self, cell: &str, attempt: u32, samples: &[Sample]) {
+        self.samples.write(|log| {
+            samples.iter().try_for_each(|sample| log.append(cell, attempt, sample))?;
+            log.flush()
+        });
+    }
+
+    fn reading(&mut self, reading: &Telemetry) {
+        let redactor = self.redactor.as_ref();
+        self.metrics.write(|log| match redactor {
+            Some(redactor) => log.append(&redactor.json(reading)),
+            None => log.append(reading),
+        });
+    }
+
+    /// A disk that is full now may not be at the end, so this is no end.
+    fn record(&mut self, record: &RunRecord) {
+        if let Err(error) = self.write_record(record) {
+            tracing::error!("{error:#}");
+        }
     }
 }
 
@@ -327,16 +340,6 @@ pub fn pictures(run: &Folder, record: &RunRecord) -> Vec<Picture> {
     found
 }
 
-/// RFC 3339, UTC, to the second.
-pub fn utc_now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// The first part of a run folder's name.
-pub fn utc_stamp() -> String {
-    jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use prony_types::Phase;
@@ -360,7 +363,7 @@ mod tests {
             total_ns: 9,
         };
         for _ in 0..2 {
-            files.log_samples("cell", 1, &[sample]);
+            files.samples("cell", 1, &[sample]);
         }
         let error = files.samples.error().unwrap();
         assert!(error.contains("samples.csv") && error.contains("No space left"), "{error}");

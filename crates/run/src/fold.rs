@@ -1,51 +1,55 @@
 //! From what workers said and what the ring held to the record of a cell. Pure: the same events and samples give the
-//! same record, whether they come from a live worker or from a file.
+//! same record, whether they come from a live worker or from a file. Samples are looked at where they lie, never copied.
 
 use prony_judge::{self as judge, Evidence, shape};
-use prony_store::LoggedSample;
 use prony_types::{
-    ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EvaluatedData, EventKind,
-    FailureKind, InputRecord, LoadCounters, MemoryRecord, ModelInfo, ModelSource, OutputCheck, Phase, Phases,
+    ArtifactRecord, BackendName, BudgetSpec, CellRecord, CellSpec, CellStatus, DeviceUse, EventKind, FailureKind,
+    InputRecord, LoadCounters, MemoryRecord, ModelInfo, ModelSource, OutOfMemory, OutputCheck, Phase, Phases,
     Precision, Sample, SampleNote, Stage, Telemetry, Verdict,
 };
+
+use crate::samples::Samples;
 
 /// Share of a memory limit from which on it is said that little was left.
 const NEARLY: f64 = 0.9;
 
 /// A cell in the making.
-#[derive(Clone, Debug)]
-pub(crate) struct CellFold {
+#[derive(Debug)]
+pub struct CellFold {
+    /// What is known so far; figures are made when it is closed, or by [`CellFold::so_far`].
     pub record: CellRecord,
-    pub samples: Vec<Sample>,
+    /// What it is.
+    pub spec: CellSpec,
+    samples: Samples,
     /// Readings while this cell was timed.
-    pub telemetry: Vec<Telemetry>,
+    telemetry: Vec<Telemetry>,
     check: Option<OutputCheck>,
     placement_problem: Option<String>,
     layers_problem: Option<String>,
-    /// What it said of a data set; scored by whoever has the truth.
-    pub evaluated: Option<EvaluatedData>,
     /// Whether it is timed, and not only scored.
-    pub timed: bool,
+    timed: bool,
     /// When the worker at hand began.
-    pub begun_ns: u64,
+    begun_ns: u64,
     settled: bool,
     /// What else ran on the machine, round by round.
     loads: Vec<LoadCounters>,
-    pub lost: u64,
+    /// Samples that the ring had no room for.
+    lost: u64,
 }
 
 impl CellFold {
-    /// A cell that has not begun.
-    pub(crate) fn new(spec: &CellSpec, attempt: u32) -> CellFold {
+    /// A cell that has not begun, with what the logs hold of this attempt.
+    pub(crate) fn new(spec: &CellSpec, attempt: u32, timed: bool, logged: (Samples, Vec<Telemetry>)) -> CellFold {
+        let (samples, telemetry) = logged;
         CellFold {
             record: CellRecord::pending(spec, attempt),
-            samples: Vec::new(),
-            telemetry: Vec::new(),
+            spec: spec.clone(),
+            samples,
+            telemetry,
             check: None,
             placement_problem: None,
             layers_problem: None,
-            evaluated: None,
-            timed: true,
+            timed,
             begun_ns: 0,
             settled: true,
             loads: Vec::new(),
@@ -53,37 +57,50 @@ impl CellFold {
         }
     }
 
-    /// A cell that an earlier sitting completed, with the samples of all its attempts: those of the last one count.
-    pub(crate) fn finished(record: CellRecord, mut rows: Vec<LoggedSample>) -> CellFold {
-        if rows.iter().all(|row| row.attempt.is_none()) {
-            let last_attempt = rows.iter().rposition(|row| row.sample.phase == Phase::Cold).unwrap_or(0);
-            rows.drain(..last_attempt);
-        } else {
-            rows.retain(|row| row.attempt == Some(record.attempt));
-        }
-        let samples = rows.into_iter().map(|row| row.sample).collect();
-        CellFold {
-            record,
-            samples,
-            telemetry: Vec::new(),
-            check: None,
-            placement_problem: None,
-            layers_problem: None,
-            evaluated: None,
-            timed: true,
-            begun_ns: 0,
-            settled: true,
-            loads: Vec::new(),
-            lost: 0,
-        }
+    /// A cell that an earlier sitting completed.
+    pub(crate) fn finished(spec: &CellSpec, record: CellRecord, timed: bool, samples: Samples) -> CellFold {
+        let lost = record.samples.lost;
+        CellFold { record, lost, ..CellFold::new(spec, 1, timed, (samples, Vec::new())) }
+    }
+
+    /// The next attempt at a cell that ran out of memory. What was made for it stays.
+    pub(crate) fn again(&self, death: &OutOfMemory, logged: (Samples, Vec<Telemetry>)) -> CellFold {
+        let mut fold = CellFold::new(&self.spec, self.record.attempt + 1, self.timed, logged);
+        let earlier = &self.record;
+        fold.record.artifact.clone_from(&earlier.artifact);
+        fold.record.build_ms = earlier.build_ms;
+        fold.record.roofline.clone_from(&earlier.roofline);
+        fold.record.roofline_absent.clone_from(&earlier.roofline_absent);
+        fold.record.out_of_memory = Some(death.clone());
+        fold
+    }
+
+    /// The samples of this attempt.
+    pub(crate) fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// Gives the samples away.
+    pub(crate) fn into_samples(self) -> Samples {
+        self.samples
+    }
+
+    /// Adds samples that were measured after all others.
+    pub(crate) fn take_samples(&mut self, fresh: &[Sample]) {
+        self.samples.push(fresh);
+    }
+
+    /// Adds a reading of the time in which it was timed.
+    pub(crate) fn take_reading(&mut self, reading: &Telemetry) {
+        self.telemetry.push(reading.clone());
     }
 
     /// Takes note of what a worker said.
-    pub(crate) fn apply(&mut self, spec: &CellSpec, event: &EventKind) {
-        let record = &mut self.record;
+    pub(crate) fn apply(&mut self, t_ns: u64, event: &EventKind) {
+        let (record, spec) = (&mut self.record, &self.spec);
         match event {
-            EventKind::Started { .. }
-            | EventKind::Evaluating { .. }
+            EventKind::Started { .. } => self.begun_ns = t_ns,
+            EventKind::Evaluating { .. }
             | EventKind::RoundDone { load: None, .. }
             | EventKind::Discovered { .. }
             | EventKind::Referenced { .. }
@@ -135,8 +152,7 @@ impl CellFold {
                 }
                 record.thumbnails.clone_from(thumbnails);
             }
-            EventKind::Evaluated { outcome, problem } => {
-                self.evaluated = outcome.as_deref().cloned();
+            EventKind::Evaluated { problem, .. } => {
                 record.accuracy_absent = problem.as_ref().map(|problem| problem.message.clone());
             }
             EventKind::Consistent { checks } => record.consistency.clone_from(checks),
@@ -184,47 +200,44 @@ impl CellFold {
 
     /// The record as far as it is: figures, but no verdict before the end.
     pub(crate) fn so_far(&self, budget: &BudgetSpec) -> CellRecord {
-        let mut now = self.clone();
-        now.count();
-        if now.record.status == CellStatus::Pending && now.record.samples.steady > 0 {
-            now.compute(budget);
-            now.record.verdict = None;
-            now.record.verdict_reasons = Vec::new();
+        let mut now = self.record.clone();
+        now.samples = self.count();
+        if now.status == CellStatus::Pending && now.samples.steady > 0 {
+            self.compute(&mut now, budget);
+            now.verdict = None;
+            now.verdict_reasons = Vec::new();
         }
-        now.record
+        now
     }
 
     /// Ends the cell. Figures are made only where they can be stood behind: not for a cell that failed.
-    pub(crate) fn close(&mut self, status: CellStatus, reason: Option<String>, budget: &BudgetSpec) {
-        self.record.status = status;
-        self.record.reason = reason;
-        self.count();
-        let measured = self.record.samples.steady > 0 || !self.timed && self.record.accuracy.is_some();
+    pub(crate) fn close(&mut self, status: CellStatus, reason: Option<String>, lost: u64, budget: &BudgetSpec) {
+        self.lost = lost;
+        let mut record = self.record.clone();
+        record.status = status;
+        record.reason = reason;
+        record.samples = self.count();
+        let measured = record.samples.steady > 0 || !self.timed && record.accuracy.is_some();
         if matches!(status, CellStatus::Completed | CellStatus::Interrupted) && measured {
-            self.compute(budget);
+            self.compute(&mut record, budget);
+            record.samples = self.count();
         }
+        self.record = record;
     }
 
-    fn count(&mut self) {
-        let count = |wanted: &[Phase]| self.samples.iter().filter(|s| wanted.contains(&s.phase)).count() as u64;
-        self.record.samples = SampleNote {
-            warmup: count(&[Phase::Cold, Phase::Warmup]),
-            steady: count(&[Phase::Steady]),
-            lost: self.lost,
-        };
+    fn count(&self) -> SampleNote {
+        let lost = self.lost + self.samples.unread();
+        SampleNote { warmup: self.samples.warmup(), steady: self.samples.steady(), lost }
     }
 
-    fn compute(&mut self, budget: &BudgetSpec) {
-        let steady: Vec<Sample> = self.samples.iter().filter(|s| s.phase == Phase::Steady).copied().collect();
-        let totals: Vec<u64> = steady.iter().map(|s| s.total_ns).collect();
-        let record = &mut self.record;
+    fn compute(&self, record: &mut CellRecord, budget: &BudgetSpec) {
         record.latency_ms = judge::latency(&self.samples);
         let inference = record.latency_ms.get(&Stage::Inference).map(|stats| stats.p50);
         record.roofline.iter_mut().for_each(|roofline| roofline.measured_ms = inference);
         let total = record.latency_ms.get(&Stage::Total).copied();
         let warmup_s = record.phases.warmup_s;
         record.phases = Phases { warmup_s, ..judge::phases(&self.samples, total.as_ref()) };
-        record.histogram = shape::histogram(&totals);
+        record.histogram = shape::histogram(&judge::totals(&self.samples, Phase::Steady));
         record.timeline = shape::timeline(&self.samples);
         record.round_p50_ms = judge::round_p50_ms(&self.samples);
         // What trtexec would say is of interest beside TensorRT alone.
@@ -259,7 +272,7 @@ impl CellFold {
             telemetry: &self.telemetry,
             load: record.load.as_ref(),
             stalls: &record.stalls,
-            lost_samples: self.lost,
+            lost_samples: self.lost + self.samples.unread(),
             batch: record.batch,
             input: record.input.as_ref(),
             consistency: &record.consistency,

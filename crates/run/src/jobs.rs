@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use prony_files::Folder;
 use prony_types::{
-    ArtifactSpec, BUILD_TIMEOUT_S, BackendName, CellSpec, GpuRecord, Job, Making, ModelSource, ModelSpec, PrepareJob,
-    ReferenceSpec, RewriteJob, WORKER_PROTOCOL, is_engine_name,
+    BUILD_TIMEOUT_S, BackendName, CellSpec, GpuRecord, Job, Making, ModelSource, ModelSpec, PrepareJob, ReferenceSpec,
+    RewriteJob, WORKER_PROTOCOL, is_engine_name,
 };
-use prony_work::short_time;
 
 /// What is made for a cell before it can run, in order.
 pub(crate) fn steps(spec: &CellSpec) -> Vec<Making> {
@@ -97,21 +96,6 @@ pub fn writable(folder: &Path) -> std::io::Result<()> {
     tempfile::tempfile_in(folder).map(drop)
 }
 
-/// What was made, in a few words.
-pub(crate) fn made(artifact: &ArtifactSpec, build_ms: Option<f64>, rebuilt_because: Option<&str>) -> String {
-    let engine = ModelSource::File(artifact.path.clone()).is_engine();
-    let (what, verb) = if engine { ("engine", "build") } else { ("graph", "make") };
-    let (done, again) = if engine { ("built", "rebuilt") } else { ("made", "made again") };
-    let took = build_ms.map(|ms| short_time(ms / 1e3));
-    match (artifact.from_cache, took, rebuilt_because) {
-        (true, Some(took), _) => format!("{what} from the cache (it took {took} to {verb})"),
-        (true, None, _) => format!("{what} from the cache"),
-        (false, Some(took), Some(why)) => format!("{what} {again} in {took} because: {why}"),
-        (false, Some(took), None) => format!("{what} {done} in {took}"),
-        (false, None, _) => format!("{what} {done}"),
-    }
-}
-
 /// How many engines the given cells need that are not in the cache yet, as far as can be told without opening TensorRT.
 pub fn engines_to_build<'a>(
     cells: impl Iterator<Item = &'a CellSpec>,
@@ -123,21 +107,4 @@ pub fn engines_to_build<'a>(
         cache.zip(gpu).is_some_and(|(cache, gpu)| prony_forge::has_engine(cache, cell, &gpu.name))
     };
     cells.filter(|cell| cell.engine.is_some() && !is_there(cell)).count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_said_whether_an_engine_was_built_or_found() {
-        let made = |from_cache, build_ms, why| {
-            let artifact = ArtifactSpec { path: "/c/k.engine".into(), sha256: String::new(), from_cache };
-            super::made(&artifact, build_ms, why)
-        };
-        assert_eq!(made(true, Some(50_000.0), None), "engine from the cache (it took 50 s to build)");
-        assert_eq!(made(false, Some(50_000.0), None), "engine built in 50 s");
-        let why = Some("driver 580.1 -> 580.2");
-        assert_eq!(made(false, Some(70_000.0), why), "engine rebuilt in 1m 10s because: driver 580.1 -> 580.2");
-    }
 }

@@ -7,7 +7,8 @@ use prony_files::Folder;
 use prony_types::{ArtifactSpec, BuildProgress, CellSpec, EventKind, FailureKind, Job, ReferenceSpec};
 
 use crate::errand::{Errand, errand};
-use crate::jobs::{job_for, made, steps};
+use crate::jobs::{job_for, steps};
+use crate::words::made;
 use prony_work::Interrupt;
 
 /// A builder beats several times a second; one that does not for this long hangs.

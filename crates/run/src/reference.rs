@@ -21,9 +21,9 @@ use prony_work::Interrupt;
 /// Where references are, and how to make them.
 pub(crate) struct References<'a> {
     /// Those of earlier runs; `None` where there is no home that can be used.
-    pub cache: Option<ReferenceCache>,
+    pub cache: Option<&'a ReferenceCache>,
     /// A folder of this run's own, where they are made: a home that is full or cannot be written to takes nothing away.
-    pub folder: PathBuf,
+    pub folder: &'a Path,
     pub spec: &'a ReferenceSpec,
     pub input: &'a InputSpec,
     pub post: PostSpec,
@@ -52,7 +52,7 @@ impl References<'_> {
         let mut reasons = Vec::new();
         for candidate in self.candidates(cell) {
             let recipe = self.recipe(&candidate, epsilon, frames_sha256);
-            if let Some(kept) = self.cache.as_ref().and_then(|cache| cache.find(&recipe)) {
+            if let Some(kept) = self.cache.and_then(|cache| cache.find(&recipe)) {
                 return Ok(kept);
             }
             let file = self.folder.join(file_name(&recipe));
@@ -77,7 +77,7 @@ impl References<'_> {
 
     /// For the next run, if the home takes it.
     fn keep(&self, recipe: &Value, file: &Path) {
-        if let Some(Err(error)) = self.cache.as_ref().map(|cache| cache.keep(recipe, file)) {
+        if let Some(Err(error)) = self.cache.map(|cache| cache.keep(recipe, file)) {
             tracing::warn!("the reference is not kept for the next run: {error}");
         }
     }

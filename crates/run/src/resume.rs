@@ -11,7 +11,7 @@ use prony_types::{CellRecord, CellSpec, CellStatus, Environment, RunRecord};
 
 use self::code::Then;
 use crate::accuracy::data_unchanged;
-use crate::runner::run_info;
+use crate::setup::run_info;
 use prony_plan::options::BenchOptions;
 use prony_plan::{Resolved, fate_again};
 use prony_runtimes::Found;

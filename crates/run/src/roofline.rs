@@ -36,13 +36,11 @@ impl<'a> Where<'a> {
     }
 }
 
-/// Measures the CPU with the threads that a backend would use, unless it is among these already.
-pub fn measure_cpu(peaks: &mut Vec<PeakRecord>, at: &Where<'_>) {
+/// Measures the CPU with the threads that a backend would use; `None` where that is not needed, or is among these already.
+pub fn measure_cpu(peaks: &[PeakRecord], at: &Where<'_>) -> Option<PeakRecord> {
     let cpus = affinity::choose(at.threads);
     let known = |peak: &PeakRecord| peak.device == "cpu" && peak.threads == Some(at.cpu_threads());
-    if at.on_cpu() && !peaks.iter().any(known) {
-        peaks.push(prony_probe::cpu_peak(&cpus));
-    }
+    (at.on_cpu() && !peaks.iter().any(known)).then(|| prony_probe::cpu_peak(&cpus))
 }
 
 /// The peak that bounds a precision in a place, or why none is known.

@@ -8,10 +8,10 @@ use prony_plan::options::BenchOptions;
 use prony_plan::{Machine, Resolved, resolve};
 use prony_runtimes::{Found, absent, choose, home};
 use prony_store::RunFolder;
-use prony_types::{BuildProgress, Environment, RunRecord};
+use prony_types::{Environment, RunRecord};
 use prony_work::{Interrupt, Silent};
 
-use crate::{Beginning, Ending, Files, Run, Spectator, check_data, machine, run_info, utc_stamp};
+use crate::{Ending, Files, Nobody, Run, RunSetup, check_data, machine, run_info, utc_stamp};
 
 /// What every model is scored with.
 pub struct Scorer<'a> {
@@ -65,7 +65,7 @@ impl<'a> Scorer<'a> {
         plan.evaluation.as_ref().map(|spec| check_data(&spec.data)).transpose()?;
         let folder = RunFolder::create(self.out, &plan.name, &utc_stamp())?;
         let info = run_info(folder.id(), vec!["prony".to_owned(), "eval".to_owned(), model.to_owned()], self.version)?;
-        let begin = Beginning {
+        let setup = RunSetup {
             info,
             plan,
             fates,
@@ -78,30 +78,10 @@ impl<'a> Scorer<'a> {
         };
         let files = Files::new(folder, None)?;
         let Ending { record, nothing_ran, .. } =
-            Run::new(begin, files, self.interrupt.clone(), Box::new(Silent))?.execute()?;
+            Run::new(setup, files, self.interrupt.clone(), Box::new(Nobody))?.execute()?;
         if nothing_ran {
             bail!("{}", record.cells.first().and_then(|cell| cell.reason.clone()).unwrap_or_default());
         }
         Ok(record)
     }
-}
-
-impl Spectator for Silent {
-    fn add(&mut self, _id: &str) {}
-
-    fn say(&self, _text: &str) {}
-
-    fn milestone(&self, _cell: usize, _text: &str) {}
-
-    fn figure(&self, _cell: usize, _done: f64, _text: &str) {}
-
-    fn building(&self, _cell: usize, _progress: &BuildProgress) {}
-
-    fn is_live(&self) -> bool {
-        false
-    }
-
-    fn finish(&self, _cell: usize, _text: &str) {}
-
-    fn clear(&self) {}
 }

@@ -17,6 +17,12 @@ pub(crate) fn read(path: &Path, kind: Kind) -> Result<Vec<u8>, StoreError> {
     bytes.map_err(StoreError::io("read", path))
 }
 
+/// Opens a file of a run to read it piece by piece.
+pub(crate) fn open(path: &Path, kind: Kind) -> Result<File, StoreError> {
+    let file = around(path).and_then(|(folder, name)| folder.open_file(name, kind));
+    file.map_err(StoreError::io("open", path))
+}
+
 /// Opens a file of a run to write at its end, and once more to read it.
 pub(crate) fn append(path: &Path) -> Result<(File, File), StoreError> {
     let open = || {

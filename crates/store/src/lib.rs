@@ -23,5 +23,5 @@ pub use folder::{RunFolder, cell_file, read_record_at};
 pub use lines::{LineLog, read_lines, read_telemetry};
 pub use picture::picture_of;
 pub use redaction::{paths_of, redact};
-pub use samples::{LoggedSample, SampleLog, parse_samples, read_samples};
+pub use samples::{LoggedSample, SampleLog, each_sample, parse_samples, read_samples};
 pub use secrets::Secrets;

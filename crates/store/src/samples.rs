@@ -1,7 +1,7 @@
 //! `samples.csv`: every sample of a run.
 
 use std::fs::File;
-use std::io::{BufWriter, Read as _, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use prony_files::Kind;
@@ -17,6 +17,9 @@ const OLD_HEADER: &str =
     "cell,phase,round,frame,start_ns,preprocess_ns,h2d_ns,inference_ns,d2h_ns,postprocess_ns,total_ns,detections";
 /// A cell's id without an end that is longer than this is damage, not a line that was cut short.
 const LONGEST_TORN_CELL: usize = 1 << 14;
+
+/// Read at once.
+const BLOCK: u64 = 1 << 20;
 
 /// A row of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,14 +46,25 @@ impl SampleLog {
     pub fn open(path: &Path) -> Result<SampleLog, StoreError> {
         let io = |action| StoreError::io(action, path);
         let (file, mut reader) = below::append(path)?;
-        let mut there = Vec::new();
-        reader.read_to_end(&mut there).map_err(io("read"))?;
-        let whole = Records::of(&there).map(|record| record.end).last().unwrap_or(0);
-        if whole < there.len() {
-            file.set_len(whole as u64).map_err(io("cut the torn last line of"))?;
+        let length = file.metadata().map_err(io("open"))?.len();
+        let mut attempts = true;
+        let walked = walk(&mut reader, &mut |record| {
+            attempts &= record.line > 1 || record.text != OLD_HEADER.as_bytes();
+            Ok(())
+        });
+        let whole = match walked {
+            Ok(whole) => whole,
+            Err(Halt::Io(cause)) => return Err(io("read")(cause)),
+            Err(Halt::Bad(line, reason)) => {
+                let reason = reason.to_owned();
+                return Err(StoreError::Malformed { path: path.to_owned(), line: Some(line), reason });
+            }
+        };
+        if whole < length {
+            file.set_len(whole).map_err(io("cut the torn last line of"))?;
         }
         let mut log = SampleLog::on(file, path);
-        log.attempts = !there[..whole].starts_with(format!("{OLD_HEADER}\n").as_bytes());
+        log.attempts = attempts;
         if whole == 0 {
             writeln!(log.out, "{HEADER}").map_err(io("write"))?;
         }
@@ -90,76 +104,100 @@ fn write_sample(out: &mut impl Write, cell: &str, attempt: Option<u32>, sample: 
     }
 }
 
-/// Reads `samples.csv` in the order of the file. A torn last line is left out, any other bad line is an error.
-pub fn read_samples(path: &Path) -> Result<Vec<LoggedSample>, StoreError> {
-    let bytes = below::read(path, Kind::Lines)?;
-    parse_samples(&bytes).map_err(|(line, reason)| StoreError::Malformed {
-        path: path.to_owned(),
-        line: Some(line),
-        reason: reason.to_owned(),
+/// Shows every row of `samples.csv` in the order of the file, of which a piece at a time is in memory. A torn last line is left
+/// out, any other bad line is an error.
+pub fn each_sample(path: &Path, visit: &mut dyn FnMut(LoggedSample)) -> Result<(), StoreError> {
+    let file = below::open(path, Kind::Lines)?;
+    each_row(file, visit).map_err(|halt| match halt {
+        Halt::Io(cause) => StoreError::io("read", path)(cause),
+        Halt::Bad(line, reason) => {
+            StoreError::Malformed { path: path.to_owned(), line: Some(line), reason: reason.to_owned() }
+        }
     })
+}
+
+/// The rows of `samples.csv`, all of them.
+pub fn read_samples(path: &Path) -> Result<Vec<LoggedSample>, StoreError> {
+    let mut rows = Vec::new();
+    each_sample(path, &mut |row| rows.push(row))?;
+    Ok(rows)
 }
 
 /// The rows of a `samples.csv`, or the line that is none and what is wrong with it.
 pub fn parse_samples(bytes: &[u8]) -> Result<Vec<LoggedSample>, (u64, &'static str)> {
-    let mut records = Records::of(bytes);
-    let attempts = match records.next() {
-        Some(header) if header.text == HEADER.as_bytes() => true,
-        Some(header) if header.text == OLD_HEADER.as_bytes() => false,
-        Some(header) => return Err((header.line, "not the header of samples.csv")),
-        None => return records.torn(Vec::new()),
-    };
     let mut rows = Vec::new();
-    for record in records.by_ref().filter(|record| !record.text.is_empty()) {
-        let text = std::str::from_utf8(record.text).map_err(|_| (record.line, "not text"))?;
-        rows.push(parse(text, attempts).ok_or((record.line, "not a sample"))?);
+    match each_row(bytes, &mut |row| rows.push(row)) {
+        Ok(()) => Ok(rows),
+        Err(Halt::Bad(line, reason)) => Err((line, reason)),
+        Err(Halt::Io(_)) => Err((0, "cannot be read")),
     }
-    records.torn(rows)
 }
 
-/// Whole rows. Only the cell, which comes first, may be quoted, and then it may hold newlines.
-struct Records<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    line: u64,
+/// Why reading ended early.
+enum Halt {
+    Io(std::io::Error),
+    /// The line, and what is wrong with it.
+    Bad(u64, &'static str),
 }
 
+fn each_row(from: impl Read, visit: &mut dyn FnMut(LoggedSample)) -> Result<(), Halt> {
+    let mut attempts = None;
+    let walked = walk(from, &mut |record| {
+        let Some(attempts) = attempts else {
+            attempts = match record.text {
+                text if text == HEADER.as_bytes() => Some(true),
+                text if text == OLD_HEADER.as_bytes() => Some(false),
+                _ => return Err(Halt::Bad(record.line, "not the header of samples.csv")),
+            };
+            return Ok(());
+        };
+        if !record.text.is_empty() {
+            let text = std::str::from_utf8(record.text).map_err(|_| Halt::Bad(record.line, "not text"))?;
+            visit(parse(text, attempts).ok_or(Halt::Bad(record.line, "not a sample"))?);
+        }
+        Ok(())
+    });
+    walked.map(drop)
+}
+
+/// A whole row.
 struct Record<'a> {
-    /// Where the next one begins.
-    end: usize,
     /// The line it begins on, from 1.
     line: u64,
     /// Without its newline.
     text: &'a [u8],
 }
 
-impl Records<'_> {
-    fn of(bytes: &[u8]) -> Records<'_> {
-        Records { bytes, at: 0, line: 1 }
-    }
-
-    /// What was read, unless what is left over is too long to be a line that was cut short.
-    fn torn<T>(&self, read: T) -> Result<T, (u64, &'static str)> {
-        if self.bytes.len() - self.at > LONGEST_TORN_CELL {
-            Err((self.line, "a quote is not closed"))
-        } else {
-            Ok(read)
+/// Shows every whole row of a stream, and says how many bytes they have together. Only the cell, which comes first, may be
+/// quoted, and then it may hold newlines.
+fn walk(mut from: impl Read, each: &mut dyn FnMut(&Record<'_>) -> Result<(), Halt>) -> Result<u64, Halt> {
+    let mut block = Vec::new();
+    let (mut line, mut whole) = (1, 0);
+    loop {
+        let got = from.by_ref().take(BLOCK).read_to_end(&mut block).map_err(Halt::Io)?;
+        let mut at = 0;
+        while let Some(length) = row_length(&block[at..]) {
+            let text = &block[at..at + length];
+            each(&Record { line, text })?;
+            line += 1 + text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            at += length + 1;
+        }
+        whole += at as u64;
+        block.drain(..at);
+        // A row that is not over after a whole block never will be.
+        if block.len() > if got == 0 { LONGEST_TORN_CELL } else { BLOCK as usize } {
+            return Err(Halt::Bad(line, "a quote is not closed"));
+        }
+        if got == 0 {
+            return Ok(whole);
         }
     }
 }
 
-impl<'a> Iterator for Records<'a> {
-    type Item = Record<'a>;
-
-    fn next(&mut self) -> Option<Record<'a>> {
-        let rest = &self.bytes[self.at..];
-        let cell = if rest.first() == Some(&b'"') { closing_quote(rest)? } else { 0 };
-        let length = cell + rest[cell..].iter().position(|&byte| byte == b'\n')?;
-        let record = Record { end: self.at + length + 1, line: self.line, text: &rest[..length] };
-        self.line += 1 + record.text.iter().filter(|&&byte| byte == b'\n').count() as u64;
-        self.at = record.end;
-        Some(record)
-    }
+/// Bytes of the row that a text begins with, where it is whole.
+fn row_length(text: &[u8]) -> Option<usize> {
+    let cell = if text.first() == Some(&b'"') { closing_quote(text)? } else { 0 };
+    Some(cell + text[cell..].iter().position(|&byte| byte == b'\n')?)
 }
 
 /// Where the quote ends that a text begins with; a doubled one is a quote of the text itself.

@@ -19,6 +19,7 @@ mod record;
 mod resident;
 mod rewrite;
 mod roofline;
+mod run_event;
 mod sample;
 mod tensor;
 pub mod text;
@@ -58,6 +59,7 @@ pub use record::{
 pub use resident::Resident;
 pub use rewrite::{HalfSpec, QuantiseFor, QuantiseSpec, RewriteJob, RewriteSpec};
 pub use roofline::{Bound, LayerCost, PeakOrigin, PeakRecord, RooflineRecord};
+pub use run_event::{Doing, Happened, RunEvent, RunEventKind};
 pub use sample::{Sample, Stage, Telemetry};
 pub use tensor::{
     DType, Dim, Metadata, ModelFormat, ModelInfo, ModelPart, TensorData, TensorInfo, TensorSpec, TensorView,

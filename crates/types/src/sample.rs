@@ -88,6 +88,9 @@ pub struct Telemetry {
     /// The cell that was being timed, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
+    /// Which attempt at that cell, from 1; absent while the cell did something else than being timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
     /// Share of all CPUs that was busy since the last reading, 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<f64>,

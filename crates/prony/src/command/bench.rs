@@ -28,7 +28,7 @@ use prony_plan::refuse_strange_baseline;
 use prony_plan::{Machine, Resolved, resolve};
 use prony_run::machine;
 use prony_run::{
-    Beginning, Ending, Files, Redactor, Run, Written, check_data, earlier_run, engines_to_build, estimate_s,
+    Ending, Files, Redactor, Run, RunSetup, Written, check_data, earlier_run, engines_to_build, estimate_s,
     refuse_if_written, resumed, resumed_info, run_info, utc_stamp,
 };
 use prony_runtimes::home;
@@ -110,15 +110,17 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     };
     let redactor =
         resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref(), &environment));
+    let redacted = redactor.is_some();
     let id = folder.id();
     let files = Files::new(folder, redactor.clone())?;
     start_log(files.run_log()?, args.verbose, redactor);
     greet(&resolved, &summary, files.path());
-    let info = match &earlier {
+    let mut info = match &earlier {
         Some((_, record)) => resumed_info(&record.run),
         None => run_info(id, std::env::args_os().map(|word| to_text(&word)).collect(), VERSION)?,
     };
-    let begin = Beginning {
+    info.redacted |= redacted;
+    let setup = RunSetup {
         info,
         plan: resolved.plan,
         fates: resolved.fates,
@@ -129,8 +131,8 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         baseline,
         lock,
     };
-    let cells = Cells::new(begin.plan.cells.iter().map(|cell| cell.id.as_str()));
-    let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt, Box::new(cells))?.execute()?;
+    let cells = Cells::new(setup.plan.cells.iter().map(|cell| cell.id.as_str()));
+    let Ending { record, files, nothing_ran } = Run::new(setup, files, interrupt, Box::new(cells))?.execute()?;
     if nothing_ran && args.resume.is_none() {
         files.discard()?;
         let reason = record.cells.first().and_then(|cell| cell.reason.clone()).unwrap_or_default();

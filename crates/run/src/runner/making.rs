@@ -4,9 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use prony_types::{CellStatus, EventKind, Making};
+use prony_types::{CellStatus, Doing, EventKind, Making, RunEventKind};
 
-use super::cell::Doing;
 use super::{Run, Waited};
 use crate::jobs::{engine_of, job_for, steps, writable};
 use crate::worker::{Message, Worker};
@@ -18,7 +17,7 @@ impl Run {
             return;
         }
         let (cache, elsewhere) = self.artifact_folder();
-        elsewhere.iter().for_each(|note| self.progress.say(&format!("  {note}")));
+        elsewhere.iter().for_each(|note| self.say(format!("  {note}")));
         for index in 0..self.cells.len() {
             for step in steps(&self.cells[index].spec) {
                 if self.interrupt.asked() {
@@ -33,7 +32,6 @@ impl Run {
 
     fn make(&mut self, index: usize, step: Making, cache: &Path, elsewhere: Option<&str>) {
         let doing = if step == Making::Graph { Doing::Rewriting } else { Doing::Building };
-        self.progress.milestone(index, doing.words());
         if let Err(error) = self.start_maker(index, step, doing, cache) {
             let what = if step == Making::Graph { "graph" } else { "engine" };
             self.close(index, CellStatus::Failed, Some(format!("the {what} cannot be made: {error:#}")));
@@ -41,8 +39,10 @@ impl Run {
         }
         let made = self.wait(index, |event| matches!(event, EventKind::Prepared { .. }));
         if made == Waited::Answered {
-            let artifact = &mut self.cells[index].fold.record.artifact;
-            artifact.iter_mut().for_each(|artifact| artifact.notes.extend(elsewhere.map(str::to_owned)));
+            if let Some(note) = elsewhere {
+                let (cell, note) = (self.cells[index].spec.id.clone(), note.to_owned());
+                self.emit(RunEventKind::Noted { cell, note });
+            }
             self.release(index);
         }
         self.sensors.point_at(None);
@@ -68,12 +68,12 @@ impl Run {
 
     fn start_maker(&mut self, index: usize, step: Making, doing: Doing, cache: &Path) -> anyhow::Result<()> {
         let cache = std::path::absolute(cache)?;
-        let job = job_for(step, &self.cells[index].spec, &self.record.plan.reference, cache)?;
+        let job = job_for(step, &self.cells[index].spec, &self.plan().reference, cache)?;
+        let worker = Worker::spawn(index, job, self.files.cell_log(self.slug(index))?, self.sender.clone())?;
+        self.set_doing(index, doing);
         let cell = &mut self.cells[index];
-        let worker = Worker::spawn(index, job, self.files.cell_log(&cell.fold.record.slug)?, self.sender.clone())?;
         self.sensors.point_at(Some((cell.spec.id.clone(), worker.pid())));
         cell.alive = Instant::now();
-        cell.doing = doing;
         cell.worker = Some(worker);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What the cells cost and what their devices can do, found before anything is loaded; and the floor that follows for a
 //! cell once it is known what it computes in.
 
-use prony_types::Precision;
+use prony_types::{Precision, RunEventKind};
 
 use super::Run;
 use crate::fold::bounding_precision;
@@ -10,18 +10,25 @@ use crate::roofline::{self, Where};
 impl Run {
     /// Reads what the cells cost, and measures the CPU for those that run on it. It takes a few tenths of a second.
     pub(super) fn measure_peaks(&mut self) {
-        if !self.record.plan.timed {
+        if !self.plan().timed {
             return;
         }
-        for cell in self.cells.iter_mut().filter(|cell| cell.is_waiting()) {
+        for index in 0..self.cells.len() {
+            let cell = &self.cells[index];
+            if !cell.is_waiting() {
+                continue;
+            }
             if self.interrupt.asked() {
                 return;
             }
             let cost = roofline::cell_cost(&cell.spec);
             if cost.is_ok() && matches!(cell.spec.precision, Precision::Fp32 | Precision::Native) {
-                roofline::measure_cpu(&mut self.record.environment.peaks, &Where::of(&cell.spec));
+                let known = &self.fold.record().environment.peaks;
+                if let Some(peak) = roofline::measure_cpu(known, &Where::of(&cell.spec)) {
+                    self.emit(RunEventKind::Peak { peak });
+                }
             }
-            cell.cost = Some(cost);
+            self.cells[index].cost = Some(cost);
         }
     }
 
@@ -29,16 +36,17 @@ impl Run {
     pub(super) fn predict(&mut self, index: usize) {
         let cell = &mut self.cells[index];
         let Some(cost) = cell.cost.take() else { return };
-        let environment = &mut self.record.environment;
-        let precision = bounding_precision(&cell.fold.record);
+        let environment = &self.fold.record().environment;
+        let precision = bounding_precision(&self.fold.cell(index).record);
         let peak = roofline::peak_for(&environment.peaks, &environment.gpus, &Where::of(&cell.spec), precision);
-        if let Some(peak) = peak.as_ref().ok().filter(|peak| !environment.peaks.contains(peak)) {
-            environment.peaks.push(peak.clone());
+        let cell = cell.spec.id.clone();
+        if let Ok(peak) = &peak {
+            self.emit(RunEventKind::Peak { peak: peak.clone() });
         }
-        let record = &mut cell.fold.record;
-        match cost.and_then(|cost| roofline::floor(&cost, &peak?)) {
-            Ok(floor) => record.roofline = Some(floor),
-            Err(reason) => record.roofline_absent = Some(reason),
-        }
+        let (floor, absent) = match cost.and_then(|cost| roofline::floor(&cost, &peak?)) {
+            Ok(floor) => (Some(floor), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        self.emit(RunEventKind::Predicted { cell, floor, absent });
     }
 }

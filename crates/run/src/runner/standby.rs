@@ -2,7 +2,8 @@
 //! known only once cells are loaded, and decided before anything is timed.
 
 use prony_judge::stats::P99_NEEDS;
-use prony_types::{CellSpec, CellStatus, GateName, Phase, Plan};
+use prony_judge::totals;
+use prony_types::{CellSpec, CellStatus, GateName, Phase, Plan, RunEventKind};
 
 use super::Run;
 use super::cell::RunCell;
@@ -19,40 +20,34 @@ impl Run {
         if self.interrupt.asked() {
             return false;
         }
-        let skipped = |spec: &CellSpec| {
-            let mut same = self.cells.iter().filter(|cell| cell.spec.model == spec.model);
-            same.all(|cell| cell.fold.record.status == CellStatus::Skipped)
+        let skipped = |spec: &&CellSpec| {
+            let mut same = self.fold.cells().iter().filter(|cell| cell.spec.model == spec.model);
+            same.all(|cell| cell.record.status == CellStatus::Skipped)
         };
-        let (called, waiting): (Vec<CellSpec>, Vec<CellSpec>) = self.record.plan.standby.drain(..).partition(skipped);
-        self.record.plan.standby = waiting;
-        for spec in &called {
-            let mut fold = CellFold::new(spec, 1);
-            fold.timed = self.record.plan.timed;
-            self.progress
-                .say(&format!("  no other backend that is here can run {}: measuring {}", spec.model.name, spec.id));
-            self.progress.add(&spec.id);
-            self.cells.push(RunCell::new(spec, fold));
+        let called: Vec<CellSpec> = self.plan().standby.iter().filter(skipped).cloned().collect();
+        if called.is_empty() {
+            return false;
         }
-        let any = !called.is_empty();
-        self.record.plan.cells.extend(called);
-        any
+        self.cells.extend(called.iter().map(|spec| RunCell::new(spec, true)));
+        self.emit(RunEventKind::Called { cells: called });
+        true
     }
 
     /// Why a duration that was asked for cannot give a gate the samples that a p99 needs, judged by the fastest frame of the
     /// warm-up: what may just do is measured.
     pub(super) fn too_short_for_p99(&self) -> Option<String> {
-        let plan = &self.record.plan;
+        let plan = self.plan();
         let duration_s = plan.budget.duration_s.filter(|_| plan.budget.at_least.is_none())?;
         plan.gates.p99_max_ms?;
         // The folder of an earlier sitting stays, whatever becomes of this one.
-        if !plan.timed || self.interrupt.asked() || !self.record.run.resumed.is_empty() {
+        if !plan.timed || self.interrupt.asked() || !self.fold.record().run.resumed.is_empty() {
             return None;
         }
-        let fastest_s = |cell: &RunCell| {
-            let warm = cell.fold.samples.iter().filter(|sample| sample.phase == Phase::Warmup);
-            warm.map(|sample| sample.total_ns).min().map(|ns| ns as f64 / 1e9)
+        let fastest_s = |cell: &CellFold| {
+            let warm = totals(cell.samples(), Phase::Warmup);
+            warm.into_iter().min().map(|ns| ns as f64 / 1e9)
         };
-        let running = self.cells.iter().filter(|cell| cell.worker.is_some());
+        let running = self.running().map(|index| self.fold.cell(index));
         let slowest = running.filter_map(|cell| Some((cell, fastest_s(cell)?))).max_by(|a, b| a.1.total_cmp(&b.1));
         let (cell, frame_s) = slowest?;
         let most = (duration_s / frame_s).ceil();

@@ -1,12 +1,10 @@
 //! Cells are loaded together as far as the memory goes, measured and ended before the next ones are loaded. Only cells of one
 //! wave have rounds in common, so the cells of one model stay together where they can.
 
-use std::time::Instant;
-
 use prony_probe::{MemoryRoom, private_peak_bytes};
-use prony_types::{CellStatus, Command, EventKind, GpuRecord, OutOfMemory, Resident, RunRecord, WaveRecord};
+use prony_types::{CellStatus, Command, Doing, EventKind, GpuRecord, Resident, RunEventKind, WaveRecord};
 
-use super::cell::{Doing, RunCell};
+use super::cell::RunCell;
 use super::{Run, Waited};
 use crate::footprint::{self, Footprint};
 use crate::oom::memory_root;
@@ -59,22 +57,22 @@ impl Run {
         let reason = obstacle.unwrap_or_else(|| "the others ran out of memory and are measured alone".to_owned());
         if waiting > 0 {
             let (count, all) = (loaded.len(), loaded.len() + waiting);
-            let first = self.record.waves.is_empty();
+            let first = self.fold.record().waves.is_empty();
             let unpaired = if first { "; cells that are measured later are compared with these unpaired" } else { "" };
-            self.progress.say(&format!("  {count} of {all} cells loaded: {reason}{unpaired}"));
+            self.say(format!("  {count} of {all} cells loaded: {reason}{unpaired}"));
         }
-        self.record.waves.push(WaveRecord { cells: loaded, reason: (waiting > 0).then_some(reason) });
+        self.emit(RunEventKind::Wave { wave: WaveRecord { cells: loaded, reason: (waiting > 0).then_some(reason) } });
     }
 
     /// Loads a cell and warms it up.
     fn load(&mut self, index: usize) {
-        self.progress.milestone(index, Doing::Loading.words());
+        self.set_doing(index, Doing::Loading);
         if let Err(error) = self.start_worker(index) {
             self.close(index, CellStatus::Failed, Some(format!("cannot start a worker: {error:#}")));
             return;
         }
         let ready = self.wait(index, |event| matches!(event, EventKind::Frames { .. }));
-        if ready == Waited::Answered && self.record.plan.timed && !self.interrupt.asked() {
+        if ready == Waited::Answered && self.plan().timed && !self.interrupt.asked() {
             self.order(index, &Command::WarmUp, Doing::WarmingUp);
             self.wait(index, |event| matches!(event, EventKind::Steady { .. }));
         }
@@ -131,7 +129,7 @@ impl Run {
         if loaded.is_empty() {
             return None;
         }
-        match self.record.plan.resident {
+        match self.plan().resident {
             Resident::AtMost(most) => {
                 let fits = loaded.len() + group.len() <= most as usize;
                 (!fits).then(|| format!("--resident is {most}"))
@@ -167,7 +165,7 @@ impl Run {
 
     fn no_room_on_device(&self, group: &[usize], loaded: &[usize]) -> Option<String> {
         let device = self.cells[*group.first()?].spec.device;
-        let total = self.record.environment.gpus.get(device as usize)?.mem_total_bytes?;
+        let total = self.fold.record().environment.gpus.get(device as usize)?.mem_total_bytes?;
         let on_it = |index: &&usize| self.cells[**index].spec.device == device;
         let taken: u64 = loaded.iter().filter(on_it).map(|&index| self.taken(index).device).sum();
         let needs = group.iter().map(|&index| self.cells[index].footprint.unwrap_or_default().device);
@@ -190,8 +188,8 @@ impl Run {
     /// What a loaded cell has taken, at the most so far.
     fn taken(&self, index: usize) -> Footprint {
         let cell = &self.cells[index];
-        let device = cell.fold.record.memory.load_device_mib.map_or(0, |mib| (mib * MIB as f64) as u64);
-        match unified(&self.record.environment.gpus, cell) {
+        let device = self.fold.cell(index).record.memory.load_device_mib.map_or(0, |mib| (mib * MIB as f64) as u64);
+        match unified(&self.fold.record().environment.gpus, cell) {
             true => Footprint { host: cell.peak_bytes.saturating_add(device), device: 0 },
             false => Footprint { host: cell.peak_bytes, device },
         }
@@ -199,11 +197,11 @@ impl Run {
 
     /// Estimates what the waiting cells will take, where that can make a difference.
     fn estimate_footprints(&mut self) {
-        if self.record.plan.resident != Resident::Auto || self.cells.iter().filter(|cell| cell.is_waiting()).count() < 2
-        {
+        if self.plan().resident != Resident::Auto || self.cells.iter().filter(|cell| cell.is_waiting()).count() < 2 {
             return;
         }
-        let Run { cells, record, .. } = self;
+        let Run { cells, fold, .. } = self;
+        let record = fold.record();
         for cell in cells.iter_mut().filter(|cell| cell.is_waiting() && cell.footprint.is_none()) {
             let unified = unified(&record.environment.gpus, cell);
             let read = match &cell.cost {
@@ -237,37 +235,13 @@ impl Run {
             self.close(index, CellStatus::Failed, Some(reason));
             return;
         }
-        self.progress.milestone(index, &format!("{death}; it is measured again alone"));
-        self.begin_again(index, death);
-    }
-
-    fn begin_again(&mut self, index: usize, death: OutOfMemory) {
         let cell = &mut self.cells[index];
         cell.worker = None;
-        cell.begin_again(death);
-        cell.alive = Instant::now();
+        cell.begin_again();
+        let cell = cell.spec.id.clone();
+        self.emit(RunEventKind::Restarted { cell, death });
         self.publish();
     }
 }
 
 const ADVICE: &str = "close other programs, raise the limit, or use a smaller batch or input";
-
-/// What is added to the schedule where cells were not all loaded together.
-pub(super) fn in_words(waves: &[WaveRecord]) -> String {
-    match waves.len() {
-        0 | 1 => String::new(),
-        count => {
-            format!("; in {count} waves, whose cells were not loaded together: no rounds in common, compared unpaired")
-        }
-    }
-}
-
-/// The waves of an earlier sitting, with the cells that are kept from them.
-pub(super) fn kept(earlier: &RunRecord) -> Vec<WaveRecord> {
-    let completed = |id: &String| earlier.cells.iter().any(|c| c.id == *id && c.status == CellStatus::Completed);
-    let kept = earlier.waves.iter().cloned().map(|mut wave| {
-        wave.cells.retain(completed);
-        wave
-    });
-    kept.filter(|wave| !wave.cells.is_empty()).collect()
-}

@@ -1,14 +1,10 @@
-//! When and how long each cell is timed, and what to say about it meanwhile.
+//! What is next: when and how long each cell is timed.
 
 use std::time::Duration;
 
 use prony_bench::WARMUP_LIMIT_S;
-use prony_judge::stats;
 use prony_judge::stopping::{self, Decision, Progress};
-use prony_types::{AccuracyRecord, BudgetSpec, CellRecord, CellStatus, MethodRecord, Phase, Plan, Stage};
-
-use super::cell::{Doing, RunCell};
-use prony_work::short_time;
+use prony_types::{BudgetSpec, MethodRecord, Plan};
 
 /// Length of a round.
 const ROUND_S: f64 = 0.5;
@@ -18,18 +14,18 @@ const THROUGHPUT_S: f64 = 2.0;
 
 /// The next round of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Slice {
-    pub(super) seconds: f64,
-    pub(super) max_samples: Option<u64>,
+pub(crate) struct Slice {
+    pub(crate) seconds: f64,
+    pub(crate) max_samples: Option<u64>,
 }
 
 /// Between two cells the machine may settle; a cell alone needs no more than a breath.
-pub(super) fn pause(alone: bool) -> Duration {
+pub(crate) fn pause(alone: bool) -> Duration {
     Duration::from_millis(if alone { 20 } else { 100 })
 }
 
 /// How long the next round is. A budget in samples is spread over the rounds, so that it is interleaved too.
-pub(super) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u32) -> Slice {
+pub(crate) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u32) -> Slice {
     let seconds = match budget.duration_s {
         Some(duration) => {
             let length = (duration / f64::from(MIN_ROUNDS)).min(ROUND_S);
@@ -49,26 +45,14 @@ pub(super) fn slice(budget: &BudgetSpec, measured_s: f64, taken: u64, rounds: u3
     Slice { seconds, max_samples }
 }
 
-/// How far a cell is. The interval costs a sort, so it is made only where it decides.
-pub(super) fn standing(budget: &BudgetSpec, cell: &RunCell) -> Progress {
-    let interval_decides = budget.duration_s.is_none() && budget.samples.is_none();
-    let half_width = || {
-        let steady = cell.fold.samples.iter().filter(|s| s.phase == Phase::Steady);
-        let totals: Vec<u64> = steady.map(|s| s.total_ns).collect();
-        stats::summarize(&totals).as_ref().and_then(stats::relative_half_width)
-    };
-    let half_width = if interval_decides { half_width() } else { None };
-    Progress { samples: cell.steady, measured_s: cell.measured_s, half_width }
-}
-
 /// Whether a cell needs another round.
-pub(super) fn more(budget: &BudgetSpec, standing: Progress, rounds: u32) -> bool {
+pub(crate) fn more(budget: &BudgetSpec, standing: Progress, rounds: u32) -> bool {
     let asked = budget.duration_s.is_some() || budget.samples.is_some();
     let too_few = !asked && rounds < MIN_ROUNDS && standing.measured_s < budget.limit_s;
     too_few || stopping::decide(budget, standing) == Decision::Continue
 }
 
-pub(super) fn throughput_seconds(budget: &BudgetSpec) -> f64 {
+pub(crate) fn throughput_seconds(budget: &BudgetSpec) -> f64 {
     budget.duration_s.unwrap_or(THROUGHPUT_S).min(THROUGHPUT_S)
 }
 
@@ -90,64 +74,8 @@ pub fn longest_s(budget: &BudgetSpec) -> Option<f64> {
     by_interval.then(|| budget.limit_s + throughput_seconds(budget) + warmup_s + 1.0)
 }
 
-/// Share done and the figure of the moment, for a bar. Cheap: a median of the last few hundred samples.
-pub(super) fn figure(budget: &BudgetSpec, cell: &RunCell) -> (f64, String) {
-    const WINDOW: usize = 256;
-    let samples = &cell.fold.samples;
-    let recent = &samples[samples.len().saturating_sub(WINDOW)..];
-    let of = |phase: Phase| recent.iter().filter(move |s| s.phase == phase).map(|s| s.total_ns).collect::<Vec<u64>>();
-    let measuring = cell.doing == Doing::Measuring && cell.steady > 0;
-    let mut totals = if measuring { of(Phase::Steady) } else { recent.iter().map(|s| s.total_ns).collect() };
-    let under_way = match samples.last() {
-        Some(last) if measuring && last.phase == Phase::Steady => last.start_ns.saturating_sub(cell.round_began_ns),
-        _ => 0,
-    };
-    let so_far = cell.measured_s + under_way as f64 / 1e9;
-    let progress = Progress { samples: cell.steady, measured_s: so_far, half_width: None };
-    let left = stopping::estimate_remaining_s(budget, progress);
-    let share = if so_far + left > 0.0 { so_far / (so_far + left) } else { 0.0 };
-    let doing = cell.doing.words();
-    let Some(p50) = stats::median_ns(&mut totals) else { return (share, doing.to_owned()) };
-    let p50 = p50 / 1e6;
-    let text = if measuring {
-        format!("p50 {p50:.2} ms  {} samples  ETA {}", cell.steady, short_time(left))
-    } else {
-        format!("{doing}  {p50:.2} ms")
-    };
-    (share, text)
-}
-
-/// A scored cell in one line.
-pub(super) fn scored(accuracy: &AccuracyRecord) -> String {
-    let map = accuracy
-        .figures
-        .map_50_95
-        .map_or_else(|| "no object to be found".to_owned(), |map| format!("mAP50-95 {map:.3}"));
-    format!("{map} on {} images in {}", accuracy.images, short_time(accuracy.seconds))
-}
-
-/// A finished cell in one line.
-pub(super) fn last_word(record: &CellRecord) -> String {
-    let total = record.latency_ms.get(&Stage::Total);
-    match (record.status, total) {
-        (CellStatus::Completed, Some(total)) => {
-            let verdict = record.verdict.map_or("", |v| v.name());
-            let fps = record.throughput_fps.map(|fps| format!("  {fps:.0} fps")).unwrap_or_default();
-            format!("p50 {:.2} ms{fps}  {} samples  {verdict}", total.p50, total.n)
-        }
-        (CellStatus::Completed, None) if record.accuracy.is_some() => {
-            let verdict = record.verdict.map_or("", |v| v.name());
-            format!("{}  {verdict}", record.accuracy.as_ref().map(scored).unwrap_or_default())
-        }
-        (status, _) => {
-            let reason = record.reason.as_deref().unwrap_or_default();
-            format!("{}: {reason}", status.name())
-        }
-    }
-}
-
 /// The method, in words: the same for every row.
-pub(super) fn method(plan: &Plan) -> MethodRecord {
+pub(crate) fn method(plan: &Plan) -> MethodRecord {
     let budget = &plan.budget;
     let warmup = match budget.warmup_s {
         Some(seconds) => format!("{seconds} s, as asked"),
