@@ -20,7 +20,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// Without comments, and without the tests at its foot.
 pub(crate) fn code_of(text: &str) -> String {
-    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let foot = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\npub(crate) mod tests {"];
+    let code = &text[..foot.iter().filter_map(|start| text.find(start)).min().unwrap_or(text.len())];
     code.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect()
 }
 
