@@ -12,5 +12,5 @@ mod shape;
 pub use self::boxes::{Boxes, NamedBox};
 pub use self::executor::{BuiltEngine, EngineShapes, Executor, backend_for, found_runtime, tell_loader};
 pub use self::input::{InputSources, InputSummary, ModelInputs};
-pub use self::output::{OutputFiles, OutputSummary, Written, counted};
+pub use self::output::{OutputFiles, OutputSummary, WrittenFile, counted};
 pub use self::shape::InputShape;

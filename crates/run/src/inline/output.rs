@@ -34,7 +34,7 @@ pub struct OutputFiles(Vec<Target>);
 
 /// A file that is there now.
 #[derive(Debug, Serialize)]
-pub struct Written {
+pub struct WrittenFile {
     /// Its path.
     pub file: String,
     /// In words.
@@ -162,7 +162,7 @@ impl OutputFiles {
         inputs: &ModelInputs,
         boxes: Option<&Boxes>,
         names: &[String],
-    ) -> anyhow::Result<Vec<Written>> {
+    ) -> anyhow::Result<Vec<WrittenFile>> {
         let mut written = Vec::new();
         for Target { path, what } in &self.0 {
             let (bytes, holds) = match (what, boxes, inputs.picture()) {
@@ -193,7 +193,7 @@ impl OutputFiles {
                 (What::Boxes | What::Picture, ..) => bail!("{}: there are no boxes", path.display()),
             };
             prony_store::write_atomic(path, &bytes)?;
-            written.push(Written { file: path_to_text(path), holds });
+            written.push(WrittenFile { file: path_to_text(path), holds });
         }
         Ok(written)
     }

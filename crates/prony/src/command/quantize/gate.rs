@@ -30,7 +30,7 @@ pub(super) struct Gate<'a> {
 
 /// How a search ended.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct SearchRecord {
     /// Points of mAP50-95 that may be lost.
     map_drop_max: f64,
     /// Whether that holds.
@@ -48,7 +48,7 @@ pub(super) struct Found {
 /// The best choice of layers.
 pub(super) struct Search {
     pub(super) best: Quantised,
-    pub(super) found: Found,
+    pub(super) found: SearchRecord,
 }
 
 impl<'a> Gate<'a> {
@@ -93,7 +93,7 @@ impl<'a> Gate<'a> {
             let next = tries.with(middle)?;
             if tries.holds(&next) { best = next } else { low = middle }
         }
-        let found = Found {
+        let found = SearchRecord {
             map_drop_max: self.limit,
             held: tries.holds(&best),
             map_fp32: whole,
@@ -179,9 +179,9 @@ impl Tries<'_> {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for SearchRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { map_drop_max, map_fp32, map_int8, kept_float, .. } = self;
+        let SearchRecord { map_drop_max, map_fp32, map_int8, kept_float, .. } = self;
         let lost = (map_fp32 - map_int8) * 100.0;
         let verdict = if self.held { "holds" } else { "does not hold with any choice; the best" };
         write!(

@@ -8,7 +8,7 @@ use prony_types::os_text::path_to_text;
 use serde::Serialize;
 use serde_json::json;
 
-use super::gate::Found;
+use super::gate::SearchRecord;
 use crate::command::target::Target;
 use crate::error::{CliError, OrCliError as _};
 use crate::output::print;
@@ -21,7 +21,7 @@ pub(super) struct Outcome<'a> {
     pub(super) target: &'a Target,
     pub(super) quantised: &'a Quantised,
     pub(super) losses: Option<Vec<LayerLoss>>,
-    pub(super) gate: Option<Found>,
+    pub(super) gate: Option<SearchRecord>,
 }
 
 impl Outcome<'_> {

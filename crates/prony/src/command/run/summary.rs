@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::error::{CliError, OrCliError as _};
 use crate::output::print;
-use prony_run::inline::{InputSummary, NamedBox, OutputSummary, Written, counted};
+use prony_run::inline::{InputSummary, NamedBox, OutputSummary, WrittenFile, counted};
 
 /// Everything about one call.
 #[derive(Debug, Serialize)]
@@ -30,7 +30,7 @@ pub(crate) struct Summary<'a> {
     pub(crate) head: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detections: Option<Vec<NamedBox>>,
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<WrittenFile>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Summary<'_> {
             }));
             text += if boxes.is_empty() { String::new() } else { table(&rows) }.as_str();
         }
-        for Written { file, holds } in &self.written {
+        for WrittenFile { file, holds } in &self.written {
             text += &format!("wrote {file}: {holds}\n");
         }
         text
