@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::Work;
 use crate::args::QuantizeArgs;
+use crate::error::OrCliError as _;
 use crate::version::VERSION;
 
 /// Scenes that a built-in model is scored on where nobody says how many.
@@ -68,7 +69,7 @@ impl<'a> Gate<'a> {
 
     /// Keeps the dearest layers in float: none, one, two, four, … until the limit holds, and then as few as will do.
     pub(super) fn search(&self, work: &Work<'_>, spec: &QuantiseSpec, losses: &[LayerLoss]) -> anyhow::Result<Search> {
-        let scratch = tempfile::tempdir().context("cannot make a folder for what is scored")?;
+        let scratch = tempfile::tempdir().context("cannot make a folder for what is scored").failed()?;
         let data = self.data(work, scratch.path())?;
         let scorer = Scorer::new(self.options(data), scratch.path(), VERSION, &work.interrupt)?;
         let whole = work.score(&scorer, work.name)?;
@@ -115,7 +116,7 @@ impl<'a> Gate<'a> {
         let interrupt = &work.interrupt;
         let written = synth::write(*kind, count, SCENES_SEED, &folder, &|_| !interrupt.asked());
         work.ensure_wanted()?;
-        written.with_context(|| format!("cannot write scenes to {}", folder.display()))?;
+        written.with_context(|| format!("cannot write scenes to {}", folder.display())).failed()?;
         Ok(folder)
     }
 
@@ -161,7 +162,7 @@ impl Tries<'_> {
         let exclude = self.spec.exclude.iter().cloned().chain(float).collect();
         let quantised = self.work.quantise(&QuantiseSpec { exclude, ..self.spec.clone() })?;
         let file = self.scratch.join(format!("kept-{kept}.onnx"));
-        std::fs::write(&file, &quantised.bytes).with_context(|| file.display().to_string())?;
+        std::fs::write(&file, &quantised.bytes).with_context(|| file.display().to_string()).failed()?;
         let doing = format!("scoring with {kept} layers kept in float");
         self.work.progress.show(&BuildProgress { doing, done: None, eta_s: None });
         let map = self.work.score(self.scorer, &file.display().to_string())?;
