@@ -1,6 +1,6 @@
-//! The backends by their names, and the libraries that they need.
+//! The backends by their names.
 
-use prony_types::{BackendName, RuntimeName};
+use prony_types::BackendName;
 
 use crate::interface::Backend;
 use crate::openvino::Openvino;

@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::Url;
+use super::download::hex;
+use super::url::Url;
 
 /// Which version of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +32,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     pub(super) fn new(url: &Url, etag: Option<String>, last_modified: Option<String>, total: Option<u64>) -> Stamp {
-        let url_sha256 = super::hex(&Sha256::digest(url.address()));
+        let url_sha256 = hex(&Sha256::digest(url.address()));
         Stamp { url_sha256, etag, last_modified, total, checked_to: None }
     }
 

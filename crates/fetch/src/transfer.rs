@@ -9,11 +9,11 @@ use anyhow::bail;
 use prony_work::{Length, Step, Watcher, megabytes};
 
 use super::answer::{Heard, Verdict, heard};
+use super::download::Download;
 use super::part::{Part, Stamp};
 use super::process::{Running, Stall};
 use super::tool::{LEAST_RATE, Program, Request, SILENCE_S, Tool};
-use super::url::Scheme;
-use super::{Download, Url};
+use super::url::{Scheme, Url};
 
 /// Connections that may break without bringing anything new.
 const FRUITLESS: u32 = 5;

@@ -42,6 +42,9 @@ pub enum ForgeError {
     /// The build itself failed.
     #[error("{0}")]
     Build(String),
+    /// Whoever asked for it does not want it any more.
+    #[error("interrupted")]
+    Interrupted,
     /// The build took too long.
     #[error("the build was ended after {0} s, the longest that it may take (--build-timeout)")]
     Timeout(u64),
@@ -64,9 +67,11 @@ impl ForgeError {
             ForgeError::Calibration(_) => FailureKind::Input,
             ForgeError::Budget { .. } => FailureKind::Budget,
             ForgeError::Json { .. } => FailureKind::Internal,
-            ForgeError::Cache { .. } | ForgeError::Memory(_) | ForgeError::Build(_) | ForgeError::Timeout(_) => {
-                FailureKind::Runtime
-            }
+            ForgeError::Cache { .. }
+            | ForgeError::Memory(_)
+            | ForgeError::Build(_)
+            | ForgeError::Interrupted
+            | ForgeError::Timeout(_) => FailureKind::Runtime,
         }
     }
 

@@ -58,14 +58,14 @@ pub struct Site<'a> {
     pub threads: Option<u32>,
 }
 
-/// Quantises a model. `beat` is called after every frame.
+/// Quantises a model. `beat` is called after every frame; its error ends the work.
 pub fn quantise(
     model: &ModelFile,
     source: &ModelSource,
     spec: &QuantiseSpec,
     site: &Site<'_>,
     on_progress: &mut dyn FnMut(BuildProgress),
-    beat: &dyn Fn(),
+    beat: &dyn Fn() -> Result<(), ForgeError>,
 ) -> Result<Quantised, ForgeError> {
     let told = &mut Told { on_progress, beat };
     let subject = Subject { model, source, data: &spec.calibration, site };

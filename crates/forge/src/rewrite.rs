@@ -117,7 +117,11 @@ fn make(
         RewriteSpec::Int8(spec) => {
             let site =
                 Site { cache: Some(cache.folder()), runtime: job.runtime.as_ref(), imgsz: job.imgsz, threads: None };
-            let made = quantise(model, &job.model.source, spec, &site, on_progress, beat)?;
+            let beat = || {
+                beat();
+                Ok(())
+            };
+            let made = quantise(model, &job.model.source, spec, &site, on_progress, &beat)?;
             let notes = quantise_notes(&made.report);
             Ok(Graph { bytes: made.bytes, notes, report: report(&made.report)? })
         }

@@ -177,8 +177,8 @@ pub struct BenchOptions {
     pub name: Option<String>,
 
     /// Use this library or program, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
-    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>(), help_heading = "Runtimes")]
-    pub library: Vec<Library>,
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<NamedLibrary>(), help_heading = "Runtimes")]
+    pub library: Vec<NamedLibrary>,
 
     /// Folder of runtimes and caches [default: $PRONY_HOME, else the XDG data folder]
     #[arg(long, value_name = "DIR", help_heading = "Runtimes")]
@@ -410,23 +410,23 @@ impl<'de> Deserialize<'de> for DeviceIndex {
 
 /// Where a runtime is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Library {
+pub struct NamedLibrary {
     /// Which one.
     pub name: RuntimeName,
     /// Its file.
     pub path: PathBuf,
 }
 
-impl FromStr for Library {
+impl FromStr for NamedLibrary {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Library, String> {
+    fn from_str(text: &str) -> Result<NamedLibrary, String> {
         let (name, path) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=PATH"))?;
         let name = name.parse().map_err(|e: prony_types::UnknownName| e.to_string())?;
         if path.is_empty() {
             return Err(format!("`{text}` names no path"));
         }
-        Ok(Library { name, path: path_from_text(path) })
+        Ok(NamedLibrary { name, path: path_from_text(path) })
     }
 }
 
@@ -526,8 +526,8 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-impl<'de> Deserialize<'de> for Library {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Library, D::Error> {
+impl<'de> Deserialize<'de> for NamedLibrary {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NamedLibrary, D::Error> {
         from_text_or_number(deserializer)
     }
 }
@@ -587,10 +587,10 @@ mod tests {
 
     #[test]
     fn a_library_is_a_known_name_and_a_path() {
-        let library: Library = "onnxruntime=/opt/libonnxruntime.so".parse().unwrap();
+        let library: NamedLibrary = "onnxruntime=/opt/libonnxruntime.so".parse().unwrap();
         assert_eq!((library.name, library.path), (RuntimeName::Onnxruntime, "/opt/libonnxruntime.so".into()));
-        assert!("ort=/x".parse::<Library>().unwrap_err().contains("known: onnxruntime"));
-        assert!("onnxruntime".parse::<Library>().is_err());
+        assert!("ort=/x".parse::<NamedLibrary>().unwrap_err().contains("known: onnxruntime"));
+        assert!("onnxruntime".parse::<NamedLibrary>().is_err());
     }
 
     #[test]

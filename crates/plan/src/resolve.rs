@@ -466,6 +466,7 @@ mod tests {
             cpus: 2,
             cache: None,
             mem_available_bytes: None,
+            watcher: &prony_work::Silent,
         }
     }
 

@@ -6,6 +6,7 @@ mod data;
 mod engine;
 mod eval;
 mod export;
+mod own_library;
 mod quantize;
 mod trust;
 mod wait;
@@ -21,13 +22,14 @@ pub(crate) use self::data::{ChoiceArgs, DataArgs, DataVerb, FetchArgs, InfoArgs,
 pub(crate) use self::engine::{BuildArgs, CacheArgs, CacheVerb, PruneArgs, PruneRule};
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::export::ExportArgs;
+pub(crate) use self::own_library::OwnLibrary;
 pub(crate) use self::quantize::QuantizeArgs;
 pub(crate) use self::trust::{LibrariesArgs, TrustArgs};
 pub(crate) use self::wait::WaitArgs;
-use crate::command::{OwnLibrary, Shape};
 use crate::version::VERSION;
 use prony_plan::engine_options::EngineArgs;
-use prony_plan::options::{BenchOptions, DeviceIndex, ImageSize, Library, os_text, os_value};
+use prony_plan::options::{BenchOptions, DeviceIndex, ImageSize, NamedLibrary, os_text, os_value};
+use prony_run::inline::InputShape;
 use prony_runtimes::Request;
 
 /// Puts vision models on the brake: which model, backend and precision to ship on this device, with evidence.
@@ -222,7 +224,7 @@ pub(crate) struct RunArgs {
 
     /// Shape of an input whose axes are free, e.g. images=1x3x640x640 [default: that of the array]
     #[arg(long, value_name = "NAME=SHAPE", help_heading = "Input")]
-    pub(crate) shape: Vec<Shape>,
+    pub(crate) shape: Vec<InputShape>,
 
     /// Where to: .npy for one output, .npz for all, .json for boxes, .jpg or .png for a picture of them; may be repeated
     #[arg(long, short, value_name = "[NAME=]FILE", value_parser = os_text(), help_heading = "Output")]
@@ -404,8 +406,8 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     pub(crate) force: bool,
     /// Use this library, e.g. nvinfer=/opt/tensorrt/lib/libnvinfer.so.10
-    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>())]
-    pub(crate) library: Vec<Library>,
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<NamedLibrary>())]
+    pub(crate) library: Vec<NamedLibrary>,
     #[command(flatten)]
     pub(crate) libraries: LibrariesArgs,
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder
@@ -430,8 +432,8 @@ pub(crate) struct DoctorArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Look at this library or program, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
-    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>())]
-    pub(crate) library: Vec<Library>,
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<NamedLibrary>())]
+    pub(crate) library: Vec<NamedLibrary>,
     #[command(flatten)]
     pub(crate) libraries: LibrariesArgs,
     /// Prony's own folder. Default: $PRONY_HOME, else prony in the XDG data folder

@@ -9,7 +9,6 @@ mod convert;
 mod data;
 mod doctor;
 mod eval;
-mod executor;
 mod export;
 mod inspect;
 mod manual;
@@ -21,10 +20,8 @@ mod target;
 mod turn;
 
 use prony_runtimes::Found;
-use prony_runtimes::policy::STARTED_AGAIN;
 use prony_types::ExitCode;
 
-pub(crate) use self::bench::bench;
 pub(crate) use self::build::build;
 pub(crate) use self::cache::cache;
 pub(crate) use self::compare::compare;
@@ -37,15 +34,25 @@ pub(crate) use self::export::export;
 pub(crate) use self::inspect::inspect;
 pub(crate) use self::manual::{completions, man};
 pub(crate) use self::quantize::quantize;
-pub(crate) use self::report::report;
-pub(crate) use self::run::{OwnLibrary, Shape, run};
+pub(crate) use self::run::run;
 pub(crate) use self::runtime::runtime;
-pub(crate) use self::turn::MachineBusy;
-use crate::output::{Sign, is_live};
+use crate::args::{BenchArgs, ReportArgs};
+use crate::error::{CliError, OrCliError as _};
+use crate::output::{Sign, View, is_live};
 use crate::version::VERSION;
 
+/// See [`bench::bench`].
+pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, CliError> {
+    bench::bench(args).map_err(CliError::of_run)
+}
+
+/// See [`report::report`].
+pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
+    report::report(args).map_err(CliError::of_run)
+}
+
 /// One job for a parent process.
-pub(crate) fn worker() -> anyhow::Result<ExitCode> {
+pub(crate) fn worker() -> Result<ExitCode, CliError> {
     // A log that cannot be written, on a full disk say, is no reason to die.
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -53,7 +60,7 @@ pub(crate) fn worker() -> anyhow::Result<ExitCode> {
         .with_target(false)
         .log_internal_errors(false)
         .init();
-    let done = prony_bench::run_worker(VERSION, prony_probe::peak_rss_bytes, prony_probe::load_snapshot)?;
+    let done = prony_bench::run_worker(VERSION, prony_probe::peak_rss_bytes, prony_probe::load_snapshot).usage()?;
     Ok(if done { ExitCode::Ok } else { ExitCode::CellFailed })
 }
 
@@ -80,8 +87,5 @@ fn with_making_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
 
 /// Says what was opened although it should not be.
 fn tell_trusted(found: &Found) {
-    // Who has started again has said it.
-    if std::env::var_os(STARTED_AGAIN).is_none() {
-        found.opened_by_trust().iter().for_each(|line| note!("{line}"));
-    }
+    found.tell_trusted(&View);
 }

@@ -5,6 +5,7 @@ mod output;
 
 mod args;
 mod command;
+mod error;
 mod version;
 
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use prony_runtimes::policy;
 use prony_work::{CHILD_VERB, WORKER_VERB};
 
 use crate::args::{Cli, Verb};
-use crate::output::StdoutError;
+use crate::error::{CliError, OrCliError as _};
 
 fn main() -> ExitCode {
     // Children of this very binary; no verbs for people, so the command line does not know them.
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
         return finish(command::worker());
     }
     if std::env::args_os().nth(1).is_some_and(|verb| verb == CHILD_VERB) {
-        return finish(Err(prony_work::run_child(std::env::args_os().skip(2)).into()));
+        return finish(Err(prony_work::run_child(std::env::args_os().skip(2))).usage());
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Bench(args) => command::bench(&args),
         Verb::Eval(args) => command::eval(&args),
-        Verb::Run(args) => command::run(&args),
+        Verb::Run(args) => command::run(&args, leave_interrupted),
         Verb::Inspect(args) => command::inspect(&args),
         Verb::Export(args) => command::export(&args),
         Verb::Convert(args) => command::convert(&args),
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
         Verb::Cache(args) => command::cache(&args),
         Verb::Data(args) => command::data(args),
         Verb::Compare(args) => command::compare(&args),
-        Verb::CompareOutputs(args) => command::compare_outputs(&args),
+        Verb::CompareOutputs(args) => command::compare_outputs(&args, leave_interrupted),
         Verb::Report(args) => command::report(&args),
         Verb::Runtime(args) => command::runtime(&args),
         Verb::Doctor(args) => command::doctor(&args),
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 /// Ends the process where a Ctrl-C reaches work that cannot be asked to stop.
-pub(crate) fn leave_interrupted() {
+fn leave_interrupted() {
     // Not through destructors of libraries that are at work in another thread.
     std::process::exit(i32::from(u8::from(prony_types::ExitCode::Interrupted)));
 }
@@ -68,15 +69,11 @@ fn mend_machine() {
     }
 }
 
-fn finish(outcome: anyhow::Result<prony_types::ExitCode>) -> ExitCode {
+/// The only place that decides how the process ends: as the command says, or by the kind of its error.
+fn finish(outcome: Result<prony_types::ExitCode, CliError>) -> ExitCode {
     let code = outcome.unwrap_or_else(|error| {
-        say!("error: {error:#}");
-        // What was asked for may be done, but its result did not reach the reader.
-        if error.is::<StdoutError>() || error.is::<command::MachineBusy>() {
-            prony_types::ExitCode::CellFailed
-        } else {
-            prony_types::ExitCode::Usage
-        }
+        error.report();
+        error.code()
     });
     ExitCode::from(u8::from(code))
 }
@@ -86,9 +83,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let printed = error.print();
         if error.use_stderr() {
-            return ExitCode::from(2);
+            return finish(Ok(prony_types::ExitCode::Usage));
         }
-        return finish(output::printed(printed).map(|()| prony_types::ExitCode::Ok).map_err(Into::into));
+        return finish(output::printed(printed).map(|()| prony_types::ExitCode::Ok).map_err(CliError::from));
     }
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
@@ -97,5 +94,5 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let more: Vec<&str> =
         lines.filter(|line| !line.is_empty() && !noise.iter().any(|start| line.starts_with(start))).collect();
     say!("{}", [&[first.as_str()], &more[..]].concat().join("; "));
-    ExitCode::from(2)
+    finish(Ok(prony_types::ExitCode::Usage))
 }

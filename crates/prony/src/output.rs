@@ -86,8 +86,9 @@ impl fmt::Display for StdoutError {
 impl std::error::Error for StdoutError {}
 
 /// Writes a result to stdout as one JSON document.
-pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    Ok(print(serde_json::to_string_pretty(value)? + "\n")?)
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), StdoutError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| StdoutError(error.into()))?;
+    print(text + "\n")
 }
 
 /// Writes a result to stdout, whatever names and texts from outside are in it: control characters are escaped. A closed pipe

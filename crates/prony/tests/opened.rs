@@ -1,8 +1,10 @@
 //! Files that others made are opened in one place, the crate `files`. This reads our own sources and finds what goes past it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::fs;
-use std::path::{Path, PathBuf};
+#[path = "support/sources.rs"]
+mod sources;
+
+use sources::code_of;
 
 /// What opens, reads or writes a file by its path.
 const CALLS: [&str; 9] = [
@@ -30,39 +32,19 @@ const MAY: [(&str, &str); 23] = [
     ("probe/src/room.rs", "the kernel's files"),
     ("probe/src/tree.rs", "the kernel's files"),
     ("prony/src/command/quantize/gate.rs", "a graph in a folder of its own"),
-    ("prony/src/discover.rs", "the kernel's files"),
-    ("prony/src/run.rs", "this very binary"),
-    ("prony/src/run/files.rs", "a folder to lock"),
-    ("prony/src/run/lock/holder.rs", "the kernel's files"),
-    ("prony/src/run/worker.rs", "the kernel's files"),
-    ("prony/src/runtime/platform.rs", "the C library that this process runs with"),
-    ("prony/src/runtime/stage.rs", "a lock in our own home; a folder to sync"),
-    ("prony/src/system/journal.rs", "the kernel's files, and the journal in our own state folder"),
+    ("run/src/files.rs", "a folder to lock"),
+    ("run/src/lock/holder.rs", "the kernel's files"),
+    ("run/src/setup.rs", "this very binary"),
+    ("run/src/system/journal.rs", "the kernel's files, and the journal in our own state folder"),
+    ("run/src/worker.rs", "the kernel's files"),
+    ("runtimes/src/found.rs", "the kernel's files"),
+    ("runtimes/src/install/platform.rs", "the C library that this process runs with"),
+    ("runtimes/src/install/stage.rs", "a lock in our own home; a folder to sync"),
     ("runtimes/src/wheel.rs", "what a wheel holds, written into a folder that was made for it"),
     ("source/src/dataset/subset/file.rs", "an image that was decoded before"),
     ("source/src/dataset/subset/folder.rs", "a draft with a name that nobody can foresee"),
     ("source/src/synth.rs", "scenes in a folder that is empty or of our own"),
 ];
-
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() {
-            if name != "tests" {
-                sources(&path, found);
-            }
-        } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") && !["tests.rs", "fixture.rs"].contains(&name) {
-            found.push(path);
-        }
-    }
-}
-
-/// Without comments, and without the tests at its foot.
-fn code_of(text: &str) -> String {
-    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    code.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect()
-}
 
 fn opens(code: &str) -> bool {
     // `ModelFile::open(` ends like `File::open(`, and is another thing.
@@ -72,20 +54,12 @@ fn opens(code: &str) -> bool {
 
 #[test]
 fn files_were_opened_past_the_one_place() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files = Vec::new();
-    sources(&crates, &mut files);
-    let relative = |path: &PathBuf| path.strip_prefix(&crates).unwrap().to_str().unwrap().to_owned();
-    // The one place itself, and crates that only tests use.
-    let others = ["files/", "standin/", "fuzz/"];
-    let ours = |name: &String| name.contains("/src/") && !others.iter().any(|start| name.starts_with(start));
-    let names: Vec<String> = files.iter().map(relative).filter(ours).collect();
-    assert!(names.len() > 300, "{}", names.len());
-    let opening: Vec<&String> =
-        names.iter().filter(|name| opens(&code_of(&fs::read_to_string(crates.join(name)).unwrap()))).collect();
-    let unknown: Vec<&&String> = opening.iter().filter(|name| !MAY.iter().any(|(known, _)| known == **name)).collect();
+    // The one place itself is left out.
+    let code = sources::code().into_iter().filter(|(name, code)| !name.starts_with("files/") && opens(code));
+    let opening: Vec<String> = code.map(|(name, _)| name).collect();
+    let unknown: Vec<&String> = opening.iter().filter(|name| !MAY.iter().any(|(known, _)| known == *name)).collect();
     assert!(unknown.is_empty(), "open these files through prony_files: {unknown:?}");
-    let idle: Vec<_> = MAY.iter().filter(|(known, _)| !opening.iter().any(|name| name == known)).collect();
+    let idle: Vec<_> = MAY.iter().filter(|(known, _)| !opening.iter().any(|name| *name == *known)).collect();
     assert!(idle.is_empty(), "these open nothing any more; take them off the list: {idle:?}");
 }
 

@@ -127,3 +127,32 @@ fn a_users_link_was_replaced_instead_of_followed() {
     assert!(fs::symlink_metadata(place.path("latest.html")).unwrap().is_symlink());
     assert!(fs::read_to_string(place.path("page.html")).unwrap().starts_with("<!"));
 }
+
+#[test]
+fn a_full_disk_under_a_result_was_bad_input() {
+    let place = Place::new();
+    let run = run(&place);
+    let run = run.to_str().unwrap();
+    let frame = place.path("scenes/images/000000.png");
+    let frame = frame.to_str().unwrap();
+    let synth = ["data", "synth", "--kind", "thermal", "--count", "1"];
+    expect_code(&prony().args(synth).arg(place.path("scenes")).output().unwrap(), 0);
+    let commands: [(&[&str], &str); 4] = [
+        (&["report", run, "--format", "html", "-o"], "html"),
+        (&["doctor", "-o"], "txt"),
+        (&["convert", "builtin-thermal", "--precision", "fp16", "-o"], "onnx"),
+        (&["run", "builtin-thermal", "--backend", "rten", "--input", frame, "--output"], "npz"),
+    ];
+    for (args, ending) in commands {
+        // What ran has run: it is a failure that nothing of it was kept. A place that is none was never going to work.
+        let full = place.path(&format!("full.{ending}"));
+        symlink("/dev/full", &full).unwrap();
+        for (path, code, reason) in
+            [(full, 1, "No space left"), (place.path(&format!("nowhere/x.{ending}")), 2, "nowhere")]
+        {
+            let output = prony().args(args).arg(&path).env("PRONY_HOME", place.path("runs/home")).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
+            assert!(stderr(&output).contains(reason), "{args:?}: {}", stderr(&output));
+        }
+    }
+}

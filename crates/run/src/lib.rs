@@ -1,5 +1,6 @@
 //! One execution of a plan: workers, their rounds, what they said, and the record that follows from it.
 
+pub mod inline;
 pub mod roofline;
 pub mod system;
 
@@ -24,6 +25,7 @@ mod resume;
 mod runner;
 mod samples;
 mod schedule;
+mod scoring;
 mod sensors;
 mod setup;
 mod sink;
@@ -45,6 +47,7 @@ pub use self::replay::replay;
 pub use self::resume::{earlier_run, resumed};
 pub use self::runner::{Ending, Run};
 pub use self::schedule::{estimate_s, longest_s};
+pub use self::scoring::Scorer;
 pub use self::setup::{RunSetup, resumed_info, run_info};
 pub use self::sink::{Nobody, Sink};
 pub use self::words::{last_word, made, scored as scored_in_words};

@@ -18,7 +18,8 @@ pub use self::child::question;
 pub use self::choose::choose;
 use self::remedy::Elsewhere;
 use crate::discovery::{self, Answer, Candidate, Places};
-use crate::policy::{self, NotOpened, Policy};
+use crate::policy::{self, NotOpened, Policy, STARTED_AGAIN};
+use prony_work::Watcher;
 
 /// Children at a time: opening a library is reading a disk more than computing.
 const AT_ONCE: usize = 8;
@@ -102,12 +103,19 @@ fn search(binary: &Path, places: &Places, names: &[RuntimeName], policy: Policy)
 
 impl Found {
     /// What was opened although it should not be, a line each.
-    pub fn opened_by_trust(&self) -> Vec<String> {
+    fn opened_by_trust(&self) -> Vec<String> {
         let said = |record: &RuntimeRecord| {
             let (path, problem) = (record.path.as_ref()?, record.trusted.as_ref()?);
             Some(format!("{path} is opened because of --trust-library, although {problem}"))
         };
         self.runtimes.iter().filter_map(said).collect()
+    }
+
+    /// Says what was opened although it should not be. A process that has started again has said it.
+    pub fn tell_trusted(&self, watcher: &dyn Watcher) {
+        if std::env::var_os(STARTED_AGAIN).is_none() {
+            self.opened_by_trust().iter().for_each(|line| watcher.say(line));
+        }
     }
 
     fn take(&mut self, candidate: &Candidate, trusted: Option<String>, answer: Result<Answer, String>) {

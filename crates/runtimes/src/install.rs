@@ -19,7 +19,9 @@ use crate::{DiskError, Package, Version, home, layout, wheel};
 /// A runtime as it is named on the command line: `NAME` or `NAME@VERSION`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
+    /// Which package.
     pub name: Package,
+    /// Which version; without one the newest, or all.
     pub version: Option<Version>,
 }
 

@@ -31,7 +31,9 @@ pub enum Policy {
 /// Why a file is not opened, and what would change that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotOpened {
+    /// Why.
     pub reason: String,
+    /// What to do.
     pub remedy: String,
 }
 

@@ -56,3 +56,11 @@ pub fn run_child(words: impl Iterator<Item = OsString>) -> io::Error {
     let error = Command::new(&program).args(arguments).envs(path).exec();
     io::Error::new(error.kind(), format!("cannot run {}: {error}", program.display()))
 }
+
+/// Becomes this very command again, with these variables in its environment. Returns only if that fails.
+pub fn start_again(variables: impl IntoIterator<Item = (&'static str, OsString)>) -> io::Error {
+    match std::env::current_exe() {
+        Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).envs(variables).exec(),
+        Err(error) => error,
+    }
+}

@@ -35,6 +35,28 @@ pub trait Step {
     fn says(&self, text: &str);
 }
 
+/// A watcher that shows nothing: for tests, and for work that is a step of something larger.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Watcher for Silent {
+    fn say(&self, _text: &str) {}
+
+    fn warn(&self, _text: &str) {}
+
+    fn step(&self, _text: &str, _length: Length) -> Box<dyn Step> {
+        Box::new(Silent)
+    }
+}
+
+impl Step for Silent {
+    fn at(&self, _done: u64) {}
+
+    fn begin_at(&self, _done: u64) {}
+
+    fn says(&self, _text: &str) {}
+}
+
 /// `29.4 MB`.
 pub fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)

@@ -5,11 +5,12 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use prony_backend::ModelFile;
 use prony_files::Kind;
+use prony_work::Supervised;
 
 use super::output::{self, Generation, Printed, Version};
 use super::times::{self, Query};
@@ -192,11 +193,11 @@ fn watched(
     let from = file.metadata().map_err(cannot)?.len();
     let both = file.try_clone().map_err(cannot)?;
     let name = command.get_program().to_string_lossy().into_owned();
-    let child = command.stdin(Stdio::null()).stdout(file).stderr(both).spawn();
-    let mut child = Guarded(child.map_err(|error| format!("{name} cannot be run: {error}"))?);
+    let mut child = Supervised::spawn(command.stdin(Stdio::null()).stdout(file).stderr(both))
+        .map_err(|error| format!("{name} cannot be run: {error}"))?;
     let (mut seen, mut peak_bytes, begun) = (from, 0, Instant::now());
     loop {
-        let ended = child.0.try_wait().map_err(|error| format!("{name} cannot be waited for: {error}"))?;
+        let ended = child.ended().map_err(|error| format!("{name} cannot be waited for: {error}"))?;
         let length = fs::metadata(log).map_or(seen, |metadata| metadata.len());
         // It says nothing while it measures, however long it was told to.
         if length > seen || begun.elapsed() < patience {
@@ -212,7 +213,7 @@ fn watched(
         if length - from > MAX_OUTPUT {
             return Err(format!("{name} printed more than {} MiB; see the cell's trtexec.log", MAX_OUTPUT >> 20));
         }
-        peak_bytes = peak_bytes.max(resident_peak(child.0.id()).unwrap_or(0));
+        peak_bytes = peak_bytes.max(resident_peak(child.pid()).unwrap_or(0));
         std::thread::sleep(TICK);
     }
 }
@@ -232,18 +233,6 @@ fn resident_peak(pid: u32) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
-}
-
-/// A process that does not outlive the question.
-struct Guarded(Child);
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        if let Ok(None) = self.0.try_wait() {
-            let _ = self.0.kill();
-        }
-        let _ = self.0.wait();
-    }
 }
 
 /// The engine as trtexec takes it: a bare plan. One with a header is copied into a file that has no name any more, so that

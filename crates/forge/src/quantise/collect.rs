@@ -42,13 +42,14 @@ pub(crate) struct Subject<'a> {
 /// Who wants to know how far it is.
 pub(crate) struct Told<'a> {
     pub(crate) on_progress: &'a mut dyn FnMut(BuildProgress),
-    pub(crate) beat: &'a dyn Fn(),
+    pub(crate) beat: &'a dyn Fn() -> Result<(), ForgeError>,
 }
 
 impl Told<'_> {
-    pub(crate) fn tell(&mut self, doing: String, done: f64) {
-        (self.beat)();
+    pub(crate) fn tell(&mut self, doing: String, done: f64) -> Result<(), ForgeError> {
+        (self.beat)()?;
         (self.on_progress)(BuildProgress { doing, done: Some(done), eta_s: None });
+        Ok(())
     }
 }
 
@@ -202,7 +203,7 @@ fn look(
         done += 1;
         let (frames, available) = ((done * feed.batch()).min(feed.available()), feed.available());
         let part = (portion * batches + done) as f64 / (portions * batches) as f64;
-        told.tell(format!("finding ranges: frame {frames} of {available}"), part.min(1.0));
+        told.tell(format!("finding ranges: frame {frames} of {available}"), part.min(1.0))?;
     }
     if portion == 0 {
         collected.used = feed.used().clone();

@@ -39,7 +39,7 @@ pub(crate) fn activations(
         placement.layers.iter().map(|layer| known.graph.node[layer.node].output[0].as_str()).collect();
     let mut found = Vec::new();
     for chunk in outputs.chunks(AT_ONCE) {
-        told.tell("comparing layers with fp32".to_owned(), found.len() as f64 / outputs.len() as f64);
+        told.tell("comparing layers with fp32".to_owned(), found.len() as f64 / outputs.len() as f64)?;
         let mut reference = Probe::open(subject, subject.model, chunk, Precision::Fp32)?;
         let mut other = Probe::open(subject, quantised, chunk, Precision::Native)?;
         found.extend(noise(subject, &mut reference, &mut other, told)?.iter().map(Noise::sqnr_db));
@@ -54,7 +54,7 @@ pub fn sensitivity(
     spec: &QuantiseSpec,
     site: &Site<'_>,
     on_progress: &mut dyn FnMut(BuildProgress),
-    beat: &dyn Fn(),
+    beat: &dyn Fn() -> Result<(), ForgeError>,
 ) -> Result<Vec<LayerLoss>, ForgeError> {
     let told = &mut Told { on_progress, beat };
     let subject = Subject { model, source, data: &spec.calibration, site };
@@ -69,7 +69,7 @@ fn weighed(examined: Examined<'_>, told: &mut Told<'_>) -> Result<Vec<LayerLoss>
     let mut losses = Vec::new();
     for (index, layer) in placement.layers.iter().enumerate() {
         let done = index as f64 / placement.layers.len() as f64;
-        told.tell(format!("weighing layer {} of {}", index + 1, placement.layers.len()), done);
+        told.tell(format!("weighing layer {} of {}", index + 1, placement.layers.len()), done)?;
         let layers = vec![layer.clone()];
         let tensors = reach(known, &layers, spec.target);
         let alone = Placement { layers, float: Vec::new(), tensors };
@@ -137,7 +137,7 @@ impl Probe {
         let mut feed = subject.feed(&*self.session)?;
         let mut all = vec![Vec::new(); self.places.len()];
         for _ in 0..FRAMES {
-            (told.beat)();
+            (told.beat)()?;
             if step(&mut *self.session, &mut feed)?.is_none() {
                 break;
             }
@@ -157,7 +157,7 @@ fn noise(
     let mut feeds = [subject.feed(&*reference.session)?, subject.feed(&*other.session)?];
     let mut noises = vec![Noise::default(); reference.places.len()];
     for _ in 0..FRAMES {
-        (told.beat)();
+        (told.beat)()?;
         let [first, second] = &mut feeds;
         if step(&mut *reference.session, first)?.is_none() || step(&mut *other.session, second)?.is_none() {
             break;

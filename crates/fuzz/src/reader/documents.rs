@@ -5,7 +5,7 @@ use std::path::Path;
 use prony_forge::{EngineSidecar, GraphSidecar};
 use prony_plan::options::BenchOptions;
 use prony_run::{Logs, RecordFold};
-use prony_runtimes::{RuntimeName, Wheel};
+use prony_runtimes::{Package, Wheel};
 use prony_source::coco::{read_instances, read_results};
 use prony_source::dataset::class_names;
 use prony_store::{Secrets, parse_samples, read_lines, read_record_at};

@@ -1,10 +1,11 @@
 //! Machines with this and without that, and what is measured on them when nobody says.
 
 use prony_types::{CellStatus, RuntimeSpec};
+use prony_work::Silent;
 
 use super::super::{Resolved, resolve};
 use super::*;
-use crate::options::{DeviceIndex, Library, Size};
+use crate::options::{DeviceIndex, NamedLibrary, Size};
 
 /// A machine on which these backends are ready.
 fn on(ready: &[BackendName], gpus: u32, options: BenchOptions) -> anyhow::Result<Resolved> {
@@ -21,7 +22,15 @@ fn on(ready: &[BackendName], gpus: u32, options: BenchOptions) -> anyhow::Result
         true => "no NVIDIA GPU".to_owned(),
         false => format!("install {backend}"),
     };
-    let machine = Machine { runtime: &runtime, absent: &absent, gpus, cpus: 2, cache: None, mem_available_bytes: None };
+    let machine = Machine {
+        runtime: &runtime,
+        absent: &absent,
+        gpus,
+        cpus: 2,
+        cache: None,
+        mem_available_bytes: None,
+        watcher: &Silent,
+    };
     resolve(options, &machine)
 }
 
@@ -156,7 +165,15 @@ fn what_no_ready_backend_can_run_is_left_to_the_embedded_engine() {
         other => Err(format!("{other}: not here")),
     };
     let absent = |_| "not here".to_owned();
-    let machine = Machine { runtime: &lean, absent: &absent, gpus: 1, cpus: 2, cache: None, mem_available_bytes: None };
+    let machine = Machine {
+        runtime: &lean,
+        absent: &absent,
+        gpus: 1,
+        cpus: 2,
+        cache: None,
+        mem_available_bytes: None,
+        watcher: &Silent,
+    };
     let resolved = resolve(rgb(), &machine).unwrap();
     assert_eq!(ids(&resolved), ["tensorrt:fp16", "tensorrt:fp32", "rten:fp32"]);
     assert!(resolved.fates.values().all(|fate| fate.status == CellStatus::Skipped) && resolved.fates.len() == 2);
@@ -167,8 +184,10 @@ fn what_no_ready_backend_can_run_is_left_to_the_embedded_engine() {
 
 #[test]
 fn a_library_that_someone_pointed_at_and_that_is_no_good_is_not_passed_over() {
-    let pointed =
-        BenchOptions { library: vec![Library { name: RuntimeName::Onnxruntime, path: "/nowhere.so".into() }], ..rgb() };
+    let pointed = BenchOptions {
+        library: vec![NamedLibrary { name: RuntimeName::Onnxruntime, path: "/nowhere.so".into() }],
+        ..rgb()
+    };
     let resolved = on(&[BackendName::Openvino], 0, pointed).unwrap();
     assert_eq!(ids(&resolved), ["openvino:fp32", "ort-cpu:fp32"]);
     assert_eq!(resolved.fates["builtin-rgb:ort-cpu:fp32"].status, CellStatus::Failed);

@@ -8,7 +8,7 @@ use prony_types::{BackendName, HeadChoice, Precision};
 use super::{PrintArgs, TrustArgs, WaitArgs};
 use prony_plan::engine_options::EngineArgs;
 use prony_plan::gate_options::GateLimit;
-use prony_plan::options::{ImageSize, Library, os_text, os_value};
+use prony_plan::options::{ImageSize, NamedLibrary, os_text, os_value};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -81,8 +81,8 @@ pub(crate) struct CompareOutputsArgs {
     #[arg(long, help_heading = "Backend")]
     pub(crate) force: bool,
     /// Use this library, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
-    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>(), help_heading = "Backend")]
-    pub(crate) library: Vec<Library>,
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<NamedLibrary>(), help_heading = "Backend")]
+    pub(crate) library: Vec<NamedLibrary>,
 
     #[command(flatten)]
     pub(crate) trust: TrustArgs,

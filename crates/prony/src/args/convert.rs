@@ -20,7 +20,7 @@ Sums, exponents, norms, the decoding of boxes and what feeds a softmax stay in f
 node one of whose weights would be infinite. How the file was made is written beside it, as
 Y.onnx.json. Weights in files of their own are taken into the new file.
 
-Exit codes: 0 written; 2 wrong usage or bad input, nothing was written.")]
+Exit codes: 0 written; 1 the file could not be written; 2 wrong usage or bad input, nothing was written.")]
 pub(crate) struct ConvertArgs {
     /// A model file (.onnx), or builtin-rgb, builtin-thermal
     #[arg(value_parser = os_text())]

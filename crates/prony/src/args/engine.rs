@@ -9,7 +9,7 @@ use prony_types::Precision;
 
 use super::{PrintArgs, TrustArgs, WaitArgs};
 use prony_plan::engine_options::EngineArgs;
-use prony_plan::options::{DeviceIndex, ImageSize, Library, Size, os_text, os_value};
+use prony_plan::options::{DeviceIndex, ImageSize, NamedLibrary, Size, os_text, os_value};
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
@@ -65,8 +65,8 @@ pub(crate) struct BuildArgs {
     pub(crate) prepare: bool,
 
     /// Use this library, e.g. nvinfer=/opt/tensorrt/lib/libnvinfer.so.10
-    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>(), help_heading = "Machine")]
-    pub(crate) library: Vec<Library>,
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<NamedLibrary>(), help_heading = "Machine")]
+    pub(crate) library: Vec<NamedLibrary>,
 
     #[command(flatten)]
     pub(crate) trust: TrustArgs,

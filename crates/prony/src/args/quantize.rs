@@ -8,7 +8,7 @@ use prony_types::{BackendName, CalibrationMethod, QuantiseFor};
 use super::{PrintArgs, TrustArgs};
 use prony_plan::engine_options::{CALIBRATION_FRAMES, CALIBRATION_SEED, REWRITE_METHOD};
 use prony_plan::gate_options::GateLimit;
-use prony_plan::options::{ImageSize, Library, os_text, os_value, yes_or_no};
+use prony_plan::options::{ImageSize, NamedLibrary, os_text, os_value, yes_or_no};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -74,8 +74,8 @@ pub(crate) struct QuantizeArgs {
     #[arg(long, value_name = "NAME", default_value = "rten", help_heading = "Backend")]
     pub(crate) backend: BackendName,
     /// Use this library, e.g. onnxruntime=/opt/ort/lib/libonnxruntime.so
-    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<Library>(), help_heading = "Backend")]
-    pub(crate) library: Vec<Library>,
+    #[arg(long, value_name = "NAME=PATH", value_parser = os_value::<NamedLibrary>(), help_heading = "Backend")]
+    pub(crate) library: Vec<NamedLibrary>,
 
     #[command(flatten)]
     pub(crate) trust: TrustArgs,

@@ -17,6 +17,7 @@ use self::outcome::{Outcome, Status, show};
 use crate::args::BuildArgs;
 use crate::command::turn::wait_for_machine;
 use crate::command::{tell_trusted, with_sign_of_life};
+use crate::error::{CliError, OrCliError as _};
 use crate::output::{View, show_making};
 use prony_plan::named::{Opening, open};
 use prony_plan::options::too_many_threads;
@@ -27,23 +28,23 @@ use prony_runtimes::home;
 use prony_runtimes::{choose, discover_for};
 use prony_work::Interrupt;
 
-pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn build(args: &BuildArgs) -> Result<ExitCode, CliError> {
     let mut how = Opening::in_home(args.home.as_deref(), &View);
     how.export.imgsz = args.imgsz.map(|size| size.0);
     how.export.batch = args.batch;
-    let opened = open(&args.model, &how)?;
+    let opened = open(&args.model, &how).usage()?;
     opened.notes.iter().for_each(|note| note!("{note}"));
     let (spec, info) = opened.parts();
     let cpus = affinity::choose(args.threads).len() as u32;
     too_many_threads(args.threads, cpus).iter().for_each(|found| note!("{found}"));
     let precisions = precisions(&args.precision);
-    let imgsz = check(args, &spec, &info, &precisions)?;
+    let imgsz = check(args, &spec, &info, &precisions).usage()?;
     let mut engine = args.engine.clone();
-    engine.find_images()?.iter().for_each(|found| note!("{found}"));
-    let home = home::folder(args.home.as_deref())?;
+    engine.find_images().usage()?.iter().for_each(|found| note!("{found}"));
+    let home = home::folder(args.home.as_deref()).usage()?;
     let cache = home::artifacts(&home::cache(&home));
-    let interrupt = Interrupt::listen()?;
-    let runtime = match runtime(args, &home)? {
+    let interrupt = Interrupt::listen().failed()?;
+    let runtime = match runtime(args, &home).usage()? {
         Ok(runtime) => runtime,
         Err(missing) => {
             let without = |&precision| Outcome { precision, status: Status::Skipped(missing.clone()), copied_to: None };
@@ -57,12 +58,15 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         }
     };
     // Kernels are timed while an engine is built: not beside a timed cell.
-    let Some(_lock) = wait_for_machine(&interrupt, args.wait)? else { return Ok(ExitCode::Interrupted) };
-    fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
+    let Some(_lock) = wait_for_machine(&interrupt, args.wait)? else {
+        return Err(CliError::Interrupted(None));
+    };
+    fs::create_dir_all(&cache).with_context(|| cache.display().to_string()).usage()?;
     let prepared = args
         .prepare
         .then(|| PreparedSystem::begin(&state_folder()?, Places::here(), |problem| say!("{problem}")))
-        .transpose()?;
+        .transpose()
+        .usage()?;
     prepared.iter().flat_map(|prepared| &prepared.notes).for_each(|note| note!("{note}"));
     let scenes = matches!(spec.source, ModelSource::Builtin(_));
     let mut outcomes = Vec::new();
@@ -74,11 +78,11 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
             protocol: WORKER_PROTOCOL,
             cell: format!("{}:{}:{precision}", spec.name, BackendName::Tensorrt),
             model: spec.clone(),
-            engine: engine.spec(precision, scenes)?,
+            engine: engine.spec(precision, scenes).usage()?,
             imgsz,
             batch: args.batch,
             runtime: runtime.clone(),
-            plugins: args.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
+            plugins: args.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>().usage()?,
             device: args.device.0,
             gpu_mem_limit_bytes: args.gpu_mem_limit.map(|size| size.0),
             threads: args.threads,
@@ -102,8 +106,7 @@ pub(crate) fn build(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     prepared.into_iter().flat_map(PreparedSystem::end).for_each(|problem| say!("{problem}"));
     show(&spec, &outcomes, args.print.json)?;
     if interrupt.asked() {
-        say!("interrupted; the build under way was killed, the cache is whole");
-        return Ok(ExitCode::Interrupted);
+        return Err(CliError::interrupted("interrupted; the build under way was killed, the cache is whole"));
     }
     Ok(outcome::code(&outcomes))
 }

@@ -7,12 +7,13 @@ use serde_json::json;
 
 use crate::args::{CacheArgs, CacheVerb, PruneArgs, PruneRule};
 use crate::command::with_sign_of_life;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::{print, print_json};
 use prony_runtimes::home;
 use prony_work::megabytes;
 
-pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
-    let cache = Cache::at(home::artifacts(&home::cache(&home::folder(args.home.as_deref())?)));
+pub(crate) fn cache(args: &CacheArgs) -> Result<ExitCode, CliError> {
+    let cache = Cache::at(home::artifacts(&home::cache(&home::folder(args.home.as_deref()).usage()?)));
     match &args.verb {
         CacheVerb::List(print) => list(&cache, print.json),
         CacheVerb::Prune(rule) => prune(&cache, rule),
@@ -20,7 +21,7 @@ pub(crate) fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
+fn list(cache: &Cache, json: bool) -> Result<ExitCode, CliError> {
     let entries = cache.list();
     if json {
         print_json(
@@ -37,7 +38,7 @@ fn list(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
+fn verify(cache: &Cache, json: bool) -> Result<ExitCode, CliError> {
     let entries = with_sign_of_life("hashing artifacts", || cache.verify(&mut |_| {}));
     let damaged = entries.iter().filter(|entry| entry.problem.is_some()).count();
     let code = if damaged == 0 { ExitCode::Ok } else { ExitCode::CellFailed };
@@ -56,7 +57,7 @@ fn verify(cache: &Cache, json: bool) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-fn prune(cache: &Cache, args: &PruneArgs) -> anyhow::Result<ExitCode> {
+fn prune(cache: &Cache, args: &PruneArgs) -> Result<ExitCode, CliError> {
     let PruneRule { older_than, to, all } = &args.what;
     let rule = Rule { unused_for: older_than.map(|age| age.0), fit_bytes: to.map(|size| size.0), all: *all };
     let pruned = cache.prune(rule);

@@ -4,35 +4,38 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use prony_judge::across::{METHOD, regressions, rows, wrong_outputs};
 use prony_judge::gate::{Baseline, gates};
 use prony_types::{COMPARE_SCHEMA, ExitCode, Gate, RowComparison, RowOutcome, RunComparison, RunRecord};
 
 use crate::args::CompareArgs;
 use crate::command::terminal_width;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::print_painted;
 use prony_plan::gate_options;
 use prony_run::{Recorded, Scores, paired};
 
-pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
-    let limits = gate_options::limits_of(&args.gate)?;
-    let baseline = read(&args.baseline)?;
-    let run = read(&args.run)?;
+pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
+    let limits = gate_options::limits_of(&args.gate).usage()?;
+    let baseline = read(&args.baseline).usage()?;
+    let run = read(&args.run).usage()?;
     // The data of both is opened once for all rows.
     let scores = RefCell::new(Scores::default());
     let before = Recorded { run: &baseline, path: &args.baseline };
     let now = Recorded { run: &run, path: &args.run };
     let rows =
         rows(&baseline, &run, args.force, &|then, cell| paired(&mut scores.borrow_mut(), before, now, [then, cell]));
-    ensure!(
-        !rows.is_empty(),
-        "nothing to compare: {} has {}, {} has {}, and no cell is in both",
-        baseline.run.id,
-        cells(&baseline),
-        run.run.id,
-        cells(&run)
-    );
+    if rows.is_empty() {
+        return Err(anyhow!(
+            "nothing to compare: {} has {}, {} has {}, and no cell is in both",
+            baseline.run.id,
+            cells(&baseline),
+            run.run.id,
+            cells(&run)
+        ))
+        .usage();
+    }
     let of_pair = |gate: &Gate| rows.iter().any(|row| row.cell == gate.cell && row.outcome != RowOutcome::Refused);
     let mut gates = match args.gate.is_empty() {
         true => regressions(&rows, &baseline, &run),
@@ -56,7 +59,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         gates,
     };
     let text = match args.print.json {
-        true => serde_json::to_string_pretty(&comparison)? + "\n",
+        true => serde_json::to_string_pretty(&comparison).failed()? + "\n",
         false => {
             let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             prony_report::comparison(&comparison, terminal_width(), colour)

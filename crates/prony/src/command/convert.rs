@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::target::Target;
 use crate::args::ConvertArgs;
 use crate::command::with_making_progress;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::{View, print};
 use crate::version::VERSION;
 use prony_plan::named::{Located, Opening, locate, open};
@@ -23,23 +24,24 @@ const SCHEMA: &str = "prony.convert/1";
 /// Most constants that are told one by one.
 const SHOWN: usize = 8;
 
-pub(crate) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
-    let spec = spec(args)?;
-    let Located { source, note } = locate(&args.model)?;
+pub(crate) fn convert(args: &ConvertArgs) -> Result<ExitCode, CliError> {
+    let spec = spec(args).usage()?;
+    let Located { source, note } = locate(&args.model).usage()?;
     note.iter().for_each(|note| note!("{note}"));
-    let target = Target::find(args.output.as_deref(), &source, &format!("-{}", spec.precision), args.force)?;
+    let target = Target::find(args.output.as_deref(), &source, &format!("-{}", spec.precision), args.force).usage()?;
     let (made, model) = with_making_progress("converting", || -> anyhow::Result<(Converted, ModelFile)> {
         let model = open(&args.model, &Opening::in_home(None, &View))?.file;
         let made = to_half(&model, &spec).with_context(|| args.model.clone())?;
         Ok((made, model))
-    })?;
+    })
+    .usage()?;
     let sidecar = sidecar(args, &spec, &model, &made);
     target.write(&made.bytes, &sidecar)?;
     let told = match args.print.json {
         true => {
             let mut told = sidecar;
             told["output"] = json!(path_to_text(&target.file));
-            serde_json::to_string_pretty(&told)? + "\n"
+            serde_json::to_string_pretty(&told).failed()? + "\n"
         }
         false => summary(&made.report, &target),
     };

@@ -13,10 +13,11 @@ use serde_json::json;
 
 use crate::args::{ChoiceArgs, DataArgs, DataVerb, SynthArgs};
 use crate::command::with_sign_of_life;
+use crate::error::{CliError, OrCliError as _, OrUnwritten as _};
 use crate::output::{is_live, print, print_json};
 use prony_work::Interrupt;
 
-pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn data(args: DataArgs) -> Result<ExitCode, CliError> {
     match args.verb {
         DataVerb::Synth(args) => synthesise(&args),
         DataVerb::Info(args) => info::info(&args),
@@ -25,9 +26,9 @@ pub(crate) fn data(args: DataArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
-    let interrupt = Interrupt::listen()?;
-    let bar = bar(u64::from(args.count), "scenes")?;
+fn synthesise(args: &SynthArgs) -> Result<ExitCode, CliError> {
+    let interrupt = Interrupt::listen().failed()?;
+    let bar = bar(u64::from(args.count), "scenes").failed()?;
     let progress = |done: u32| {
         bar.set_position(u64::from(done));
         !interrupt.asked()
@@ -35,10 +36,10 @@ fn synthesise(args: &SynthArgs) -> anyhow::Result<ExitCode> {
     let outcome = synth::write(args.kind, args.count, args.seed, &args.out, &progress);
     bar.finish_and_clear();
     if interrupt.asked() {
-        say!("interrupted; what was written so far is in {}", args.out.display());
-        return Ok(ExitCode::Interrupted);
+        let text = format!("interrupted; what was written so far is in {}", args.out.display());
+        return Err(CliError::interrupted(text));
     }
-    let summary = outcome?;
+    let summary = outcome.written()?;
     match args.print.json {
         true => print_json(&json!({
             "schema": "prony.synth/1",
@@ -75,9 +76,9 @@ fn bar(count: u64, what: &str) -> anyhow::Result<ProgressBar> {
 }
 
 /// Opens a data set, whatever its kind.
-fn open(choice: &ChoiceArgs) -> anyhow::Result<Dataset> {
+fn open(choice: &ChoiceArgs) -> Result<Dataset, CliError> {
     // A path is never the built-in scenes, so their kind does not matter.
-    Ok(with_sign_of_life("reading the data set", || dataset::open(&choice.spec(), SceneKind::Rgb))?)
+    with_sign_of_life("reading the data set", || dataset::open(&choice.spec(), SceneKind::Rgb)).usage()
 }
 
 /// What is wrong with a data set: each kind with its first few.

@@ -10,23 +10,24 @@ use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::command::{tell_trusted, with_sign_of_life};
+use crate::error::{CliError, OrCliError as _, OrUnwritten as _};
 use crate::output::{print, print_json, print_painted};
 use prony_run::machine;
 
 /// It reports and does not gate: a machine without anything, or one with a FAIL, is no error.
-pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     // Runs go below the current folder unless told otherwise.
     let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
     let look = || machine(Path::new("."), args.home.as_deref(), &explicit);
-    let (environment, found) = with_sign_of_life("looking at this machine", look)?;
+    let (environment, found) = with_sign_of_life("looking at this machine", look).usage()?;
     tell_trusted(&found);
     let text = match args.print.json {
-        true => serde_json::to_string_pretty(&environment)? + "\n",
+        true => serde_json::to_string_pretty(&environment).failed()? + "\n",
         false => prony_probe::env_report(&environment),
     };
     match &args.out {
         Some(path) if path.as_os_str() != "-" => {
-            prony_store::write_atomic(path, text.as_bytes())?;
+            prony_store::write_atomic(path, text.as_bytes()).written()?;
             match args.print.json {
                 true => print_json(&json!({ "file": path_to_text(path) }))?,
                 false => print(format!("{}\n", path.display()))?,

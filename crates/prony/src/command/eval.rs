@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context as _, anyhow, bail, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use prony_judge::coco::{Evaluation, LeftOut, Truth, Truths};
 use prony_source::SourceError;
 use prony_source::coco::{Instances, Results, RowProblems, read_instances, read_results};
@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::args::EvalArgs;
 use crate::command::with_sign_of_life;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::print;
 use prony_plan::options::BenchOptions;
 use prony_run::scored;
@@ -45,7 +46,7 @@ struct Outcome {
 /// What the bootstrap draws by, where nobody says.
 const SEED: u64 = 7;
 
-pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn eval(args: &EvalArgs) -> Result<ExitCode, CliError> {
     match &args.detections {
         Some(detections) => score(args, detections),
         None => {
@@ -56,24 +57,22 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<ExitCode> {
                 ("--samples", options.samples.is_some()),
             ];
             if let Some((flag, _)) = timed.into_iter().find(|(_, given)| *given) {
-                bail!("{flag} is for what is timed, and `prony eval` times nothing; use `prony bench --data`");
+                let error =
+                    anyhow!("{flag} is for what is timed, and `prony eval` times nothing; use `prony bench --data`");
+                return Err(error).usage();
             }
             super::bench(&args.as_run())
         }
     }
 }
 
-fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
-    let BenchOptions { data, split, seed, .. } = args.options.clone();
-    let heeded = BenchOptions { data, split, seed, ..BenchOptions::default() };
-    // Whatever else was asked for would be passed over without a word.
-    ensure!(
-        format!("{:?}", args.options) == format!("{heeded:?}") && args.plan.is_none() && !args.libraries.given(),
-        "--detections scores a file as it is, with --data, --split, --seed, --no-interval, --per-class and --json; leave the others out"
-    );
-    let data = args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")?;
-    let outcome = with_sign_of_life("scoring", || score_file(args, detections, data))?;
-    let text = if args.print.json { serde_json::to_string_pretty(&outcome)? + "\n" } else { text::table(&outcome) };
+fn score(args: &EvalArgs, detections: &Path) -> Result<ExitCode, CliError> {
+    let data = data_alone(args).usage()?;
+    let outcome = with_sign_of_life("scoring", || score_file(args, detections, data)).usage()?;
+    let text = match args.print.json {
+        true => serde_json::to_string_pretty(&outcome).failed()? + "\n",
+        false => text::table(&outcome),
+    };
     if !args.print.json {
         outcome.problems.iter().take(TOLD).for_each(|problem| say!("warning: {problem}"));
         let more = outcome.problem_count.saturating_sub(TOLD.min(outcome.problems.len()) as u64);
@@ -83,6 +82,18 @@ fn score(args: &EvalArgs, detections: &Path) -> anyhow::Result<ExitCode> {
     }
     print(text)?;
     Ok(ExitCode::Ok)
+}
+
+/// The data to score on, where nothing was asked for that is not heeded.
+fn data_alone(args: &EvalArgs) -> anyhow::Result<&Path> {
+    let BenchOptions { data, split, seed, .. } = args.options.clone();
+    let heeded = BenchOptions { data, split, seed, ..BenchOptions::default() };
+    // Whatever else was asked for would be passed over without a word.
+    ensure!(
+        format!("{:?}", args.options) == format!("{heeded:?}") && args.plan.is_none() && !args.libraries.given(),
+        "--detections scores a file as it is, with --data, --split, --seed, --no-interval, --per-class and --json; leave the others out"
+    );
+    args.options.data.as_deref().context("--detections needs --data with the truth: an instances*.json")
 }
 
 /// Scores a result file that is there already.

@@ -14,15 +14,16 @@ use serde_json::{Value, json};
 use super::target::Target;
 use crate::args::ExportArgs;
 use crate::command::with_making_progress;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::print;
 use prony_plan::named::{Located, is_checkpoint, locate};
 
-pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn export(args: &ExportArgs) -> Result<ExitCode, CliError> {
     let started = Instant::now();
-    refuse_what_is_no_checkpoint(&args.model)?;
+    refuse_what_is_no_checkpoint(&args.model).usage()?;
     let source = ModelSource::File(args.model.clone());
-    let target = Target::find(args.output.as_deref(), &source, "", args.force)?;
-    let checkpoint = with_making_progress("reading the checkpoint", || Checkpoint::open(&args.model))?;
+    let target = Target::find(args.output.as_deref(), &source, "", args.force).usage()?;
+    let checkpoint = with_making_progress("reading the checkpoint", || Checkpoint::open(&args.model)).usage()?;
     let options = ExportOptions {
         imgsz: args.imgsz.map(|size| size.0),
         batch: args.batch,
@@ -32,13 +33,14 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         end2end: args.end2end.into(),
     };
     let made = with_making_progress("writing the graph", || prony_forge::export::export(&checkpoint, &options))
-        .with_context(|| format!("cannot export {}", args.model.display()))?;
+        .with_context(|| format!("cannot export {}", args.model.display()))
+        .usage()?;
     let seconds = started.elapsed().as_secs_f64();
     let summary = Summary { args, target: &target.file, checkpoint: &checkpoint, made: &made, seconds };
     with_making_progress("writing the file", || target.write(&made.bytes, &summary.json()))?;
     let summary = Summary { seconds: started.elapsed().as_secs_f64(), ..summary };
     let text = match args.print.json {
-        true => serde_json::to_string_pretty(&summary.json())? + "\n",
+        true => serde_json::to_string_pretty(&summary.json()).failed()? + "\n",
         false => summary.text(),
     };
     print(text)?;

@@ -26,6 +26,7 @@ use self::graph::Graph;
 use crate::args::InspectArgs;
 use crate::command::turn::wait_for_machine;
 use crate::command::{tell_trusted, with_sign_of_life};
+use crate::error::{CliError, OrCliError as _};
 use crate::output::{View, print};
 use prony_plan::named::{Opening, is_checkpoint, locate};
 use prony_runtimes::home;
@@ -55,44 +56,44 @@ struct Findings<'a> {
     layers: bool,
 }
 
-pub(crate) fn inspect(args: &InspectArgs) -> anyhow::Result<ExitCode> {
-    let source = match locate(&args.model)?.source {
-        ModelSource::File(path) => ModelSource::File(std::path::absolute(path)?),
+pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, CliError> {
+    let source = match locate(&args.model).usage()?.source {
+        ModelSource::File(path) => ModelSource::File(std::path::absolute(path).usage()?),
         builtin => builtin,
     };
     if let ModelSource::File(path) = &source
         && is_checkpoint(path)
     {
-        print(of_checkpoint(args, path)?)?;
+        print(of_checkpoint(args, path).usage()?)?;
         return Ok(ExitCode::Ok);
     }
-    let findings = match with_sign_of_life("looking at the model", || look(args, &source))? {
+    let findings = match with_sign_of_life("looking at the model", || look(args, &source)).usage()? {
         Looked::Graph(findings) => *findings,
         Looked::Engine(mut file) => {
-            refuse_flags_of_graphs(args)?;
+            refuse_flags_of_graphs(args).usage()?;
             let bytes = file.bytes.len() as u64;
             file.forget_bytes_on_disk();
-            check_plugins(&args.plugin)?;
-            let interrupt = Interrupt::listen()?;
-            let opened = match with_sign_of_life("looking for TensorRT", || tensorrt(args))? {
+            check_plugins(&args.plugin).usage()?;
+            let interrupt = Interrupt::listen().failed()?;
+            let opened = match with_sign_of_life("looking for TensorRT", || tensorrt(args)).usage()? {
                 Err(missing) => Some(Err(missing)),
                 Ok(runtime) => {
                     // Its layers are timed: not beside a timed cell, and no cell beside it.
                     let Some(_lock) = wait_for_machine(&interrupt, args.wait)? else {
-                        return Ok(ExitCode::Interrupted);
+                        return Err(CliError::Interrupted(None));
                     };
                     let ask = || open(args, source, &file.sha256, runtime, &interrupt);
-                    with_sign_of_life("opening the engine", ask)?
+                    with_sign_of_life("opening the engine", ask).usage()?
                 }
             };
             if opened.is_none() {
-                return Ok(ExitCode::Interrupted);
+                return Err(CliError::Interrupted(None));
             }
             Findings { name: &args.model, file: *file, bytes, opened, graph: None, runners: None, layers: false }
         }
     };
     let text = match args.print.json {
-        true => serde_json::to_string_pretty(&findings.json())? + "\n",
+        true => serde_json::to_string_pretty(&findings.json()).failed()? + "\n",
         false => findings.text(),
     };
     print(text)?;

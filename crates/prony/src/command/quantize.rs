@@ -8,56 +8,40 @@ use prony_forge::ForgeError;
 use prony_forge::quantise::{LayerLoss, Quantised, Site, quantise, sensitivity};
 use prony_model::ModelFile;
 use prony_source::ending::is_video_name;
-use prony_types::{
-    BackendName, CalibrationSpec, ExitCode, FailureKind, HeadChoice, ModelSource, QuantiseSpec, RuntimeSpec,
-};
+use prony_types::{BackendName, CalibrationSpec, ExitCode, HeadChoice, ModelSource, QuantiseSpec, RuntimeSpec};
 
 use self::gate::{Gate, Search};
 use self::text::Outcome;
-use super::executor::{found_runtime, tell_loader};
 use super::target::Target;
 use crate::args::QuantizeArgs;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::{MakingProgress, View};
 use prony_plan::engine_options::calibration_source;
 use prony_plan::image_size;
 use prony_plan::images::meant;
 use prony_plan::named::{Located, Opening, locate, open};
+use prony_run::Scorer;
+use prony_run::inline::{found_runtime, tell_loader};
 use prony_runtimes::home;
 use prony_work::Interrupt;
 
-pub(crate) fn quantize(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
-    attempt(args).or_else(|error| {
-        // What the user gave is wrong, or it is the backend's doing: two exit codes.
-        let failed = match (error.downcast_ref::<ForgeError>(), error.downcast_ref::<prony_backend::BackendError>()) {
-            (Some(error), _) => !matches!(error.kind(), FailureKind::Input | FailureKind::Model),
-            (_, Some(error)) => !matches!(error.kind(), FailureKind::Input | FailureKind::Model),
-            _ => false,
-        };
-        if !failed {
-            return Err(error);
-        }
-        say!("error: {error:#}");
-        Ok(ExitCode::CellFailed)
-    })
-}
-
-fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
-    let spec = spec(args)?;
-    let Located { source, note } = locate(&args.model)?;
+pub(crate) fn quantize(args: &QuantizeArgs) -> Result<ExitCode, CliError> {
+    let spec = spec(args).usage()?;
+    let Located { source, note } = locate(&args.model).usage()?;
     note.iter().for_each(|note| note!("{note}"));
-    let gate = Gate::asked(args, &source)?;
+    let gate = Gate::asked(args, &source).usage()?;
     let mut how = Opening::in_home(args.home.as_deref(), &View);
     how.export.imgsz = args.imgsz.map(|size| size.0);
-    let model = open(&args.model, &how)?.file;
+    let model = open(&args.model, &how).by_cause()?.file;
     let of_model = |reason: String| anyhow::anyhow!("{}: {reason}", args.model);
-    let imgsz = image_size(&args.imgsz.map(|size| size.0), HeadChoice::None, &model.info).map_err(of_model)?;
-    let target = Target::find(args.output.as_deref(), &source, "-int8", args.force)?;
-    let runtime = runtime(args)?;
+    let imgsz = image_size(&args.imgsz.map(|size| size.0), HeadChoice::None, &model.info).map_err(of_model).usage()?;
+    let target = Target::find(args.output.as_deref(), &source, "-int8", args.force).usage()?;
+    let runtime = runtime(args).by_cause()?;
     let folder = home::folder(args.home.as_deref()).ok().map(|home| home::artifacts(&home::cache(&home)));
     // A folder that cannot be made is one without a cache.
     let folder = folder.filter(|folder| std::fs::create_dir_all(folder).is_ok());
     let site = Site { cache: folder.as_deref(), runtime: runtime.as_ref(), imgsz, threads: args.threads };
-    let interrupt = Interrupt::listen()?;
+    let interrupt = Interrupt::listen().failed()?;
     let work = Work {
         name: &args.model,
         model: &model,
@@ -66,14 +50,14 @@ fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
         interrupt,
         progress: MakingProgress::new(&args.model),
     };
-    let losses = if args.sensitivity { Some(work.sensitivity(&spec)?) } else { None };
+    let losses = if args.sensitivity { Some(work.sensitivity(&spec).by_cause()?) } else { None };
     let search = match (&gate, &losses) {
-        (Some(gate), Some(losses)) => Some(gate.search(&work, &spec, losses)?),
+        (Some(gate), Some(losses)) => Some(gate.search(&work, &spec, losses).by_cause()?),
         _ => None,
     };
     let (quantised, search) = match search {
         Some(Search { best, found }) => (best, Some(found)),
-        None => (work.quantise(&spec)?, None),
+        None => (work.quantise(&spec).by_cause()?, None),
     };
     work.progress.clear();
     let held = search.as_ref().is_none_or(|found| found.held);
@@ -82,7 +66,7 @@ fn attempt(args: &QuantizeArgs) -> anyhow::Result<ExitCode> {
     }
     let outcome = Outcome { model: &args.model, target: &target, quantised: &quantised, losses, gate: search };
     outcome.show(args.print.json)?;
-    Ok(if held { ExitCode::Ok } else { ExitCode::Gate })
+    if held { Ok(ExitCode::Ok) } else { Err(CliError::Gate) }
 }
 
 /// A model, and all that is needed to quantise it.
@@ -97,23 +81,44 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn quantise(&self, spec: &QuantiseSpec) -> anyhow::Result<Quantised> {
-        let beat = || self.end_if_asked();
-        quantise(self.model, self.source, spec, &self.site, &mut |progress| self.progress.show(&progress), &beat)
-            .with_context(|| self.name.to_owned())
+        let beat = || self.beat();
+        let made =
+            quantise(self.model, self.source, spec, &self.site, &mut |progress| self.progress.show(&progress), &beat);
+        self.ensure_wanted()?;
+        made.with_context(|| self.name.to_owned())
     }
 
     fn sensitivity(&self, spec: &QuantiseSpec) -> anyhow::Result<Vec<LayerLoss>> {
-        let beat = || self.end_if_asked();
-        sensitivity(self.model, self.source, spec, &self.site, &mut |progress| self.progress.show(&progress), &beat)
-            .with_context(|| self.name.to_owned())
+        let beat = || self.beat();
+        let found = sensitivity(
+            self.model,
+            self.source,
+            spec,
+            &self.site,
+            &mut |progress| self.progress.show(&progress),
+            &beat,
+        );
+        self.ensure_wanted()?;
+        found.with_context(|| self.name.to_owned())
+    }
+
+    /// mAP50-95 of a model.
+    fn score(&self, scorer: &Scorer<'_>, model: &str) -> anyhow::Result<f64> {
+        let map = scorer.map(model);
+        self.ensure_wanted()?;
+        map
     }
 
     /// Between two frames nothing is half done: what was asked for is only written at the very end, and at once.
-    fn end_if_asked(&self) {
-        if self.interrupt.asked() {
-            self.progress.clear();
-            say!("interrupted; nothing was written");
-            crate::leave_interrupted();
+    fn beat(&self) -> Result<(), ForgeError> {
+        if self.interrupt.asked() { Err(ForgeError::Interrupted) } else { Ok(()) }
+    }
+
+    /// An error where the user has given up, whatever else was wrong.
+    fn ensure_wanted(&self) -> Result<(), CliError> {
+        match self.interrupt.asked() {
+            true => Err(CliError::interrupted("interrupted; nothing was written")),
+            false => Ok(()),
         }
     }
 }
@@ -144,7 +149,7 @@ fn runtime(args: &QuantizeArgs) -> anyhow::Result<Option<RuntimeSpec>> {
         }
         BackendName::OrtCpu => {
             let explicit: Vec<_> = args.library.iter().map(|library| (library.name, library.path.clone())).collect();
-            let runtime = found_runtime(args.backend, args.home.as_deref(), &explicit)?;
+            let runtime = found_runtime(args.backend, args.home.as_deref(), &explicit, &View)?;
             runtime.iter().try_for_each(|runtime| tell_loader(&runtime.search))?;
             Ok(runtime)
         }

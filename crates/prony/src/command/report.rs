@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::command::{terminal_width, with_sign_of_life};
+use crate::error::{OrCliError as _, OrUnwritten as _};
 use crate::output::{print, print_json, print_painted};
 use prony_run::{Redactor, pictures};
 
@@ -61,13 +62,14 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         );
         match &args.out {
             Some(path) => {
-                prony_store::write_atomic(path, text.as_bytes())?;
+                prony_store::write_atomic(path, text.as_bytes()).written()?;
                 files.push(path.clone());
             }
             // The run folder may come from anybody: a link there is replaced, not followed.
             None => {
                 let path = folder.join(&name);
-                opened.replace(&name, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+                let replaced = opened.replace(&name, text.as_bytes());
+                replaced.with_context(|| format!("cannot write {}", path.display())).failed()?;
                 files.push(path);
             }
         }

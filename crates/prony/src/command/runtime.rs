@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use anyhow::anyhow;
 use prony_types::ExitCode;
 use prony_types::os_text::path_to_text;
 use serde_json::{Value, json};
 
 use crate::args::{RuntimeArgs, RuntimeInstallArgs, RuntimeListArgs, RuntimeNameArgs, RuntimeVerb};
-use crate::output::View;
-use crate::output::{print, print_json};
+use crate::error::{CliError, OrCliError as _};
+use crate::output::{View, print, print_json};
 use prony_run::utc_now;
 use prony_runtimes::home;
 use prony_runtimes::{self as runtimes, Installed, Order, Outcome, Package, Shelf, State, Stopped, Turn};
@@ -19,8 +20,8 @@ use prony_work::{Length, Watcher as _};
 /// Version of the format of `--json`.
 const SCHEMA: &str = "prony.runtimes/1";
 
-pub(crate) fn runtime(args: &RuntimeArgs) -> anyhow::Result<ExitCode> {
-    let shelf = Shelf::new(&home::folder(args.home.as_deref())?);
+pub(crate) fn runtime(args: &RuntimeArgs) -> Result<ExitCode, CliError> {
+    let shelf = Shelf::new(&home::folder(args.home.as_deref()).usage()?);
     match &args.verb {
         RuntimeVerb::List(args) => list(&shelf, args),
         RuntimeVerb::Install(args) => install(&shelf, args),
@@ -29,21 +30,20 @@ pub(crate) fn runtime(args: &RuntimeArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn install(shelf: &Shelf, args: &RuntimeInstallArgs) -> anyhow::Result<ExitCode> {
+fn install(shelf: &Shelf, args: &RuntimeInstallArgs) -> Result<ExitCode, CliError> {
     let begun = Instant::now();
-    let interrupt = Interrupt::listen()?;
+    let interrupt = Interrupt::listen().failed()?;
     let from = args.from.as_deref();
     let order = Order { request: &args.runtime, from, watcher: &View, interrupt: &interrupt, now: utc_now() };
     let (installed, already) = match runtimes::install(shelf, &order) {
         Ok(Outcome::Already(installed)) => (installed, true),
         Ok(Outcome::Installed(installed)) => (installed, false),
         Err(error) if error.is::<Stopped>() => {
-            say!("interrupted; nothing was installed");
-            return Ok(ExitCode::Interrupted);
+            return Err(CliError::interrupted("interrupted; nothing was installed"));
         }
         // A file that was named and is no good is bad input; pip, network and disk are failures.
-        Err(error) if args.from.is_some() && !runtimes::is_failure(&error) => return Err(error),
-        Err(error) => return Ok(failed(&error)),
+        Err(error) if args.from.is_some() && !runtimes::is_failure(&error) => return Err(error).usage(),
+        Err(error) => return Err(error).failed(),
     };
     if args.print.json {
         print_json(&json!({ "schema": SCHEMA, "already_installed": already, "runtime": described(&installed) }))?;
@@ -59,31 +59,23 @@ fn install(shelf: &Shelf, args: &RuntimeInstallArgs) -> anyhow::Result<ExitCode>
     Ok(ExitCode::Ok)
 }
 
-fn failed(error: &anyhow::Error) -> ExitCode {
-    say!("error: {error:#}");
-    ExitCode::CellFailed
-}
-
-fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
-    let interrupt = Interrupt::listen()?;
+fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> Result<ExitCode, CliError> {
+    let interrupt = Interrupt::listen().failed()?;
     let request = &args.runtime;
     if shelf.find(request).is_none() {
-        say!("error: {request} is not installed in {}; {}", shelf.folder.display(), what_is(shelf));
-        return Ok(ExitCode::CellFailed);
+        return Err(anyhow!("{request} is not installed in {}; {}", shelf.folder.display(), what_is(shelf))).failed();
     }
     let on_wait = || View.say("another prony is changing this folder; waiting for it to end");
     let turn = match Turn::wait(shelf, &interrupt, on_wait) {
         Ok(turn) => turn,
-        Err(error) if error.is::<Stopped>() => return Ok(ExitCode::Interrupted),
-        Err(error) => return Ok(failed(&error)),
+        Err(error) if error.is::<Stopped>() => return Err(CliError::Interrupted(None)),
+        Err(error) => return Err(error).failed(),
     };
     let wanted = |found: &Installed| request.version.as_ref().is_none_or(|version| version.is_same(&found.version));
     let mut removed = Vec::new();
     for installed in shelf.versions(request.name).into_iter().filter(wanted) {
         let about = described(&installed);
-        if let Err(error) = turn.remove(&installed.folder) {
-            return Ok(failed(&error));
-        }
+        turn.remove(&installed.folder).failed()?;
         removed.push(about);
         if !args.print.json {
             let (name, version, size) = (installed.name, &installed.version, megabytes(installed.bytes()));
@@ -96,12 +88,11 @@ fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
+fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> Result<ExitCode, CliError> {
     let request = &args.runtime;
     let Some(installed) = shelf.find(request) else {
         let folder = shelf.folder.display();
-        say!("error: {request} is not installed in {folder}; run `prony runtime install {request}`");
-        return Ok(ExitCode::CellFailed);
+        return Err(anyhow!("{request} is not installed in {folder}; run `prony runtime install {request}`")).failed();
     };
     match (installed.glance(), installed.main()) {
         (State::Whole, Some(_)) if args.print.json => {
@@ -111,8 +102,8 @@ fn path(shelf: &Shelf, args: &RuntimeNameArgs) -> anyhow::Result<ExitCode> {
         (state, _) => {
             let what = if let State::Damaged(what) = state { what } else { "it has no main file".to_owned() };
             let (name, version) = (installed.name, &installed.version);
-            say!("error: {name} {version} is damaged: {what}; run `prony runtime install {name}@{version}`");
-            return Ok(ExitCode::CellFailed);
+            let fix = format!("run `prony runtime install {name}@{version}`");
+            return Err(anyhow!("{name} {version} is damaged: {what}; {fix}")).failed();
         }
     }
     Ok(ExitCode::Ok)
@@ -125,7 +116,7 @@ fn what_is(shelf: &Shelf) -> String {
     if names.is_empty() { "no runtime is".to_owned() } else { format!("installed: {}", names.join(", ")) }
 }
 
-fn list(shelf: &Shelf, args: &RuntimeListArgs) -> anyhow::Result<ExitCode> {
+fn list(shelf: &Shelf, args: &RuntimeListArgs) -> Result<ExitCode, CliError> {
     Turn::tidy(shelf);
     let found: Vec<(Package, Vec<Installed>)> =
         Package::ALL.into_iter().map(|name| (name, shelf.versions(name))).collect();

@@ -6,6 +6,8 @@ use anyhow::ensure;
 use prony_store::write_atomic;
 use prony_types::ModelSource;
 
+use crate::error::{CliError, OrCliError as _, OrUnwritten as _};
+
 /// Where a file goes that is made.
 #[derive(Debug)]
 pub(super) struct Target {
@@ -53,11 +55,10 @@ impl Target {
     }
 
     /// Writes both, each whole or not at all.
-    pub(super) fn write(&self, graph: &[u8], sidecar: &impl serde::Serialize) -> anyhow::Result<()> {
-        let text = serde_json::to_string_pretty(sidecar)? + "\n";
-        write_atomic(&self.file, graph)?;
-        write_atomic(&self.beside, text.as_bytes())?;
-        Ok(())
+    pub(super) fn write(&self, graph: &[u8], sidecar: &impl serde::Serialize) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(sidecar).failed()? + "\n";
+        write_atomic(&self.file, graph).written()?;
+        write_atomic(&self.beside, text.as_bytes()).written()
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use indicatif::ProgressBar;
 
 use crate::args::WaitArgs;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::{bars, is_live};
 use prony_run::{Holder, MachineLock, Turn};
 use prony_work::{Interrupt, short_time};
@@ -16,7 +17,7 @@ const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// The machine stayed in use for longer than the user wants to wait. Nothing was measured.
 #[derive(Debug)]
-pub(crate) struct MachineBusy {
+struct MachineBusy {
     holder: Holder,
     /// `None` where there was to be no wait.
     waited: Option<Duration>,
@@ -34,8 +35,8 @@ impl fmt::Display for MachineBusy {
 
 impl std::error::Error for MachineBusy {}
 
-/// Takes the measuring lock; `None` when the user interrupted the wait, [`MachineBusy`] when it took too long.
-pub(super) fn wait_for_machine(interrupt: &Interrupt, wait: WaitArgs) -> anyhow::Result<Option<MachineLock>> {
+/// Takes the measuring lock; `None` when the user interrupted the wait, a failure when it took too long.
+pub(super) fn wait_for_machine(interrupt: &Interrupt, wait: WaitArgs) -> Result<Option<MachineLock>, CliError> {
     let limit = match wait.no_wait {
         true => Some(Duration::ZERO),
         false => wait.wait.map(|limit| Duration::from_secs_f64(limit.0)),
@@ -43,10 +44,10 @@ pub(super) fn wait_for_machine(interrupt: &Interrupt, wait: WaitArgs) -> anyhow:
     let mut clock = Clock::default();
     let waited = MachineLock::acquire(interrupt, limit, |holder, so_far| clock.show(holder, so_far));
     drop(clock);
-    match waited.context("cannot take the measuring lock of this machine")? {
+    match waited.context("cannot take the measuring lock of this machine").usage()? {
         Turn::Ours(lock) => Ok(Some(lock)),
         Turn::Interrupted => Ok(None),
-        Turn::TimedOut(holder) => Err(MachineBusy { holder, waited: limit.filter(|limit| !limit.is_zero()) }.into()),
+        Turn::TimedOut(holder) => Err(MachineBusy { holder, waited: limit.filter(|limit| !limit.is_zero()) }).failed(),
     }
 }
 

@@ -74,6 +74,12 @@ impl MakingProgress {
     }
 }
 
+impl Drop for MakingProgress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 /// For whoever makes things by name: shows progress, and clears it where there is none.
 pub(crate) fn show_making() -> impl Fn(&str, Option<&BuildProgress>) {
     let shown: RefCell<Option<MakingProgress>> = RefCell::new(None);

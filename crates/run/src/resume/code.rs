@@ -160,7 +160,7 @@ mod tests {
 
     fn plan(cells: Vec<CellSpec>) -> Plan {
         let options = BenchOptions { models: vec!["builtin-rgb".into()], ..BenchOptions::default() };
-        Plan { cells, ..resolve(options, &Machine::ideal(None)).unwrap().plan }
+        Plan { cells, ..resolve(options, &Machine::ideal(None, &prony_work::Silent)).unwrap().plan }
     }
 
     #[test]

@@ -92,7 +92,7 @@ const DURING: [&str; 4] = ["100", "performance", "performance", "2"];
 #[test]
 fn everything_is_put_back_at_the_end() {
     let machine = Machine::new();
-    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap();
+    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap();
     assert_eq!(machine.state(), DURING);
     assert_eq!(machine.value("proc/sys/vm/drop_caches"), "3");
     assert_eq!(
@@ -109,14 +109,14 @@ fn everything_is_put_back_at_the_end() {
 #[test]
 fn a_panic_puts_it_back_too() {
     let machine = Machine::new();
-    drop(PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap());
+    drop(PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap());
     assert_eq!(machine.state(), BEFORE);
 }
 
 #[test]
 fn the_next_command_undoes_what_a_dead_one_left() {
     let machine = Machine::new();
-    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap();
+    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap();
     assert_eq!(undo_leftovers(&machine.state_folder(), &machine.places()), None, "its maker lives");
     assert_eq!(machine.state(), DURING);
     let journal = fs::read(machine.state_folder().join("prepare.journal.json")).unwrap();
@@ -141,7 +141,7 @@ fn what_cannot_be_changed_is_said_and_not_undone() {
     let swappiness = machine.dir.path().join("proc/sys/vm/swappiness");
     fs::remove_file(&swappiness).unwrap();
     fs::create_dir(&swappiness).unwrap();
-    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap();
+    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap();
     assert!(prepared.notes[1].starts_with("could not set swappiness to 100: "), "{:?}", prepared.notes);
     assert_eq!(prepared.end(), [""; 0]);
     assert_eq!(machine.value("mode"), "0");
@@ -150,7 +150,7 @@ fn what_cannot_be_changed_is_said_and_not_undone() {
 /// What is said about the power mode while the machine is prepared, and the modes that were set until it is as it was.
 fn power_mode(machine: &Machine) -> (Vec<String>, String) {
     let before = machine.value("mode");
-    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap();
+    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap();
     let said = prepared.notes.iter().filter(|note| note.contains("power mode")).cloned().collect();
     assert_eq!(prepared.end(), [""; 0]);
     assert_eq!(machine.value("mode"), before);
@@ -199,7 +199,7 @@ fn a_mode_that_only_a_reboot_can_put_back_is_reported() {
     let machine = Machine::new();
     machine.write("mode", "3\n");
     machine.write("reboot", "3\n");
-    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap();
+    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap();
     assert_eq!(machine.value("mode"), "2");
     let problems = prepared.end();
     assert_eq!(
@@ -227,8 +227,8 @@ fn modes_that_cannot_be_compared_are_left_alone() {
 #[test]
 fn two_cannot_prepare_at_once() {
     let machine = Machine::new();
-    let _first = PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap();
-    let error = PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap_err().to_string();
+    let _first = PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap();
+    let error = PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap_err().to_string();
     assert!(error.starts_with("another prony has prepared this machine"), "{error}");
 }
 
@@ -257,7 +257,7 @@ fn whoever_may_not_undo_it_is_told_who_may() {
         return;
     }
     let machine = Machine::new();
-    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places()).unwrap();
+    let prepared = PreparedSystem::begin(&machine.state_folder(), machine.places(), |_| {}).unwrap();
     let path = machine.state_folder().join("prepare.journal.json");
     let text = fs::read(&path).unwrap();
     drop(prepared);

@@ -10,7 +10,7 @@ mod program;
 
 use prony_types::{DiscoverJob, GpuRecord, RuntimeName};
 
-use self::library::Library;
+use self::library::OpenLibrary;
 use super::names;
 
 /// What a runtime says about itself.
@@ -35,7 +35,7 @@ pub fn answer(job: &DiscoverJob) -> Result<Answer, String> {
     if names::is_program(job.name) {
         return program::ask(job.name, &job.path);
     }
-    let library = Library::of(job.name, &job.path)?;
+    let library = OpenLibrary::of(job.name, &job.path)?;
     match job.name {
         RuntimeName::Onnxruntime => onnxruntime::ask(&library),
         RuntimeName::Openvino => openvino::ask(&library),

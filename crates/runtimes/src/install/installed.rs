@@ -33,8 +33,11 @@ pub struct InstallRecord {
 /// A version's folder.
 #[derive(Clone, Debug)]
 pub struct Installed {
+    /// Which package.
     pub name: Package,
+    /// Which version.
     pub version: Version,
+    /// Where it is.
     pub folder: PathBuf,
     /// `Err`: why the record cannot be used.
     pub record: Result<InstallRecord, String>,
@@ -43,6 +46,7 @@ pub struct Installed {
 /// Whether a runtime is as it was unpacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
+    /// Every file is there, with the hash of its record.
     Whole,
     /// Which file, and what is wrong with it.
     Damaged(String),
@@ -60,6 +64,7 @@ impl Installed {
         self.record.as_ref().ok().map(|record| self.folder.join(&record.main))
     }
 
+    /// Bytes of its files; 0 where the record is gone.
     pub fn bytes(&self) -> u64 {
         self.record.as_ref().map_or(0, |record| record.files.iter().map(|file| file.bytes).sum())
     }
@@ -120,6 +125,7 @@ fn read_record(folder: &Path, name: Package, version: &Version) -> Result<Instal
 /// The folder of all runtimes.
 #[derive(Clone, Debug)]
 pub struct Shelf {
+    /// Its path.
     pub folder: PathBuf,
 }
 

@@ -18,6 +18,7 @@ use crate::{FileRecord, Wheel, disk_error};
 
 /// What to install, from where.
 pub struct Order<'a> {
+    /// What was asked for.
     pub request: &'a Request,
     /// A wheel that is here already.
     pub from: Option<&'a Path>,
@@ -25,6 +26,7 @@ pub struct Order<'a> {
     pub watcher: &'a dyn Watcher,
     /// When it is, RFC 3339.
     pub now: String,
+    /// Ends it, and leaves nothing behind.
     pub interrupt: &'a Interrupt,
 }
 
@@ -33,6 +35,7 @@ pub struct Order<'a> {
 pub enum Outcome {
     /// It was there, whole.
     Already(Installed),
+    /// It is new.
     Installed(Installed),
 }
 
@@ -94,7 +97,7 @@ fn fetch(shelf: &Shelf, order: &Order<'_>, stage: &TempDir) -> anyhow::Result<Fe
     {
         return Ok(Fetched::NotNeeded(Box::new(installed)));
     }
-    let pip = Pip::find()?;
+    let pip = Pip::find(order.interrupt)?;
     let folder = stage.path().join("download");
     fs::create_dir(&folder).map_err(disk_error("make", &folder))?;
     let task = Task { name: request.name, folder: &folder, watcher: order.watcher, interrupt: order.interrupt };

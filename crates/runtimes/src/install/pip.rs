@@ -13,18 +13,21 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use prony_files::{find_program, owner_problem};
-use prony_work::{Interrupt, Length, Step, Watcher, megabytes};
+use prony_work::{Asking, Interrupt, Length, Step, Watcher, capture, megabytes};
 
 use super::child::{PipChild, Transferred};
 use super::platform::Platform;
-use super::{Package, Version};
+use super::{Package, Stopped, Version};
 
 /// Pythons that wheels are made for, the likeliest first. The user's own is asked too.
 const PYTHONS: [Python; 5] = [Python(3, 13), Python(3, 12), Python(3, 14), Python(3, 11), Python(3, 10)];
+/// A pip that takes longer to say its version hangs: Python on a slow card takes seconds.
+const VERSION_DEADLINE: Duration = Duration::from_secs(60);
 /// The first pip that takes more than one platform.
 const OLDEST_PIP: (u32, u32) = (20, 3);
 /// The first pip with `--progress-bar raw`.
@@ -66,15 +69,18 @@ pub(super) struct Task<'a> {
 
 impl Pip {
     /// The active environment's pip, else that of the Python on `PATH`.
-    pub(super) fn find() -> anyhow::Result<Pip> {
+    pub(super) fn find(interrupt: &Interrupt) -> anyhow::Result<Pip> {
         let (pythons, passed_over) = pythons();
         let mut too_old = None;
         for words in pythons.iter().flat_map(|python| commands(python)) {
-            match Pip::ask(words) {
+            match Pip::ask(words, interrupt) {
                 Some(pip) if pip.version >= OLDEST_PIP => return Ok(pip),
                 Some(pip) => too_old = too_old.or(Some(pip.version)),
                 None => {}
             }
+        }
+        if interrupt.asked() {
+            return Err(Stopped.into());
         }
         let otherwise = "or fetch the wheel elsewhere and use --from FILE.whl";
         if let Some((major, minor)) = too_old {
@@ -87,11 +93,12 @@ impl Pip {
         bail!("no pip found (tried python3 -I -m pip{passed_over}); install python3-pip, {otherwise}")
     }
 
-    fn ask(words: Vec<OsString>) -> Option<Pip> {
+    fn ask(words: Vec<OsString>, interrupt: &Interrupt) -> Option<Pip> {
         let (program, arguments) = words.split_first()?;
         let mut command = Command::new(program);
         isolate(&mut command);
-        let output = command.args(arguments).arg("--version").current_dir("/").stdin(Stdio::null()).output().ok()?;
+        let asking = Asking { interrupt: Some(interrupt), ..Asking::within(VERSION_DEADLINE) };
+        let output = capture(command.args(arguments).arg("--version").current_dir("/"), &asking).ok()?;
         let said = String::from_utf8_lossy(&output.stdout);
         let (version, python) = parse_version(&said).filter(|_| output.status.success())?;
         let mut pythons = PYTHONS.to_vec();

@@ -7,6 +7,7 @@ use prony_types::os_text::path_to_text;
 use prony_types::{ArtifactSpec, ExitCode, FailureKind, ModelSpec, Precision};
 use serde_json::{Value, json};
 
+use crate::error::{CliError, OrCliError as _};
 use crate::output::print;
 use prony_work::megabytes;
 use prony_work::short_time;
@@ -59,11 +60,11 @@ pub(super) fn code(outcomes: &[Outcome]) -> ExitCode {
     }
 }
 
-pub(super) fn show(model: &ModelSpec, outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
+pub(super) fn show(model: &ModelSpec, outcomes: &[Outcome], json: bool) -> Result<(), CliError> {
     let text = if json {
         let engines: Vec<Value> = outcomes.iter().map(as_json).collect();
         let all = json!({ "schema": "prony.build/1", "model": model, "engines": engines });
-        serde_json::to_string_pretty(&all)? + "\n"
+        serde_json::to_string_pretty(&all).failed()? + "\n"
     } else {
         outcomes.iter().map(|outcome| as_text(&model.name, outcome)).collect()
     };

@@ -5,6 +5,7 @@ use prony_types::ExitCode;
 use serde_json::json;
 
 use crate::args::InfoArgs;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::{print, print_json};
 use prony_work::Interrupt;
 
@@ -13,13 +14,13 @@ const LISTED: usize = 100;
 /// Broken images that are listed.
 const NAMED: usize = 20;
 
-pub(super) fn info(args: &InfoArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn info(args: &InfoArgs) -> Result<ExitCode, CliError> {
     let data = super::open(&args.choice)?;
     let summary = summary::summary(&data);
     let mut broken = None;
     if args.check {
-        let interrupt = Interrupt::listen()?;
-        let bar = super::bar(data.images.len() as u64, "images")?;
+        let interrupt = Interrupt::listen().failed()?;
+        let bar = super::bar(data.images.len() as u64, "images").failed()?;
         let progress = |done: u64| {
             bar.set_position(done);
             !interrupt.asked()
@@ -27,13 +28,12 @@ pub(super) fn info(args: &InfoArgs) -> anyhow::Result<ExitCode> {
         let found = summary::check(&data, &progress);
         bar.finish_and_clear();
         if interrupt.asked() {
-            say!("interrupted; not every image was looked at");
-            return Ok(ExitCode::Interrupted);
+            return Err(CliError::interrupted("interrupted; not every image was looked at"));
         }
         broken = Some(found);
     }
     if args.print.json {
-        let mut value = serde_json::to_value(&summary)?;
+        let mut value = serde_json::to_value(&summary).failed()?;
         value["schema"] = json!("prony.data/1");
         if let Some(broken) = &broken {
             value["broken"] = json!(broken);

@@ -6,19 +6,20 @@ use prony_types::os_text::path_to_text;
 use serde_json::json;
 
 use crate::args::SubsetArgs;
+use crate::error::{CliError, OrCliError as _, OrUnwritten as _};
 use crate::output::{print, print_json};
 use prony_work::Interrupt;
 use prony_work::megabytes;
 
-pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn subset(args: &SubsetArgs) -> Result<ExitCode, CliError> {
     let data = super::open(&args.choice)?;
     let transfer = match (args.link, args.symlink) {
         (true, _) => Transfer::Link,
         (_, true) => Transfer::Symlink,
         _ => Transfer::Copy,
     };
-    let interrupt = Interrupt::listen()?;
-    let bar = super::bar(data.images.len() as u64, "images")?;
+    let interrupt = Interrupt::listen().failed()?;
+    let bar = super::bar(data.images.len() as u64, "images").failed()?;
     let progress = |done: u32| {
         bar.set_position(u64::from(done));
         !interrupt.asked()
@@ -27,10 +28,10 @@ pub(super) fn subset(args: &SubsetArgs) -> anyhow::Result<ExitCode> {
     let outcome = subset::write(&data, &spec, &progress);
     bar.finish_and_clear();
     if interrupt.asked() {
-        say!("interrupted; {} is not finished, the same command makes it anew", args.out.display());
-        return Ok(ExitCode::Interrupted);
+        let text = format!("interrupted; {} is not finished, the same command makes it anew", args.out.display());
+        return Err(CliError::interrupted(text));
     }
-    let summary = outcome?;
+    let summary = outcome.written()?;
     if args.print.json {
         let value = json!({
             "schema": "prony.subset/1",

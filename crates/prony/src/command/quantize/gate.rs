@@ -1,18 +1,26 @@
-//! How many layers stay in float for a limit on accuracy to hold. The file that would be written is scored by
-//! `prony eval` itself, in a process of its own.
+//! How many layers stay in float for a limit on accuracy to hold. The file that would be written is scored as `prony eval`
+//! scores it.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 use prony_forge::quantise::{LayerLoss, Quantised};
-use prony_types::{BuildProgress, GateName, ModelSource, QuantiseSpec, RunRecord};
+use prony_plan::options::BenchOptions;
+use prony_run::Scorer;
+use prony_source::synth;
+use prony_types::{BuildProgress, GateName, ModelSource, Precision, QuantiseSpec};
 use serde::Serialize;
 
 use super::Work;
 use crate::args::QuantizeArgs;
+use crate::error::OrCliError as _;
+use crate::version::VERSION;
+
+/// Scenes that a built-in model is scored on where nobody says how many.
+const SCENES: u32 = 500;
+/// Their seed: others than those that ranges are found on.
+const SCENES_SEED: u64 = 99;
 
 /// A limit on accuracy, and what it is judged on.
 pub(super) struct Gate<'a> {
@@ -23,7 +31,7 @@ pub(super) struct Gate<'a> {
 
 /// How a search ended.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct SearchRecord {
     /// Points of mAP50-95 that may be lost.
     map_drop_max: f64,
     /// Whether that holds.
@@ -41,7 +49,7 @@ pub(super) struct Found {
 /// The best choice of layers.
 pub(super) struct Search {
     pub(super) best: Quantised,
-    pub(super) found: Found,
+    pub(super) found: SearchRecord,
 }
 
 impl<'a> Gate<'a> {
@@ -61,11 +69,12 @@ impl<'a> Gate<'a> {
 
     /// Keeps the dearest layers in float: none, one, two, four, … until the limit holds, and then as few as will do.
     pub(super) fn search(&self, work: &Work<'_>, spec: &QuantiseSpec, losses: &[LayerLoss]) -> anyhow::Result<Search> {
-        let scratch = tempfile::tempdir().context("cannot make a folder for what is scored")?;
-        let data = self.data(work.source, scratch.path())?;
-        let whole = self.score(work, work.name, &data, scratch.path())?;
+        let scratch = tempfile::tempdir().context("cannot make a folder for what is scored").failed()?;
+        let data = self.data(work, scratch.path())?;
+        let scorer = Scorer::new(self.options(data), scratch.path(), VERSION, &work.interrupt)?;
+        let whole = work.score(&scorer, work.name)?;
         let mut tries =
-            Tries { gate: self, work, spec, losses, data: &data, scratch: scratch.path(), whole, seen: Vec::new() };
+            Tries { gate: self, work, spec, losses, scorer: &scorer, scratch: scratch.path(), whole, seen: Vec::new() };
         let mut best = tries.with(0)?;
         let (mut low, mut high) = (0, 1);
         // All but one: a graph without a layer in bytes is no answer.
@@ -85,7 +94,7 @@ impl<'a> Gate<'a> {
             let next = tries.with(middle)?;
             if tries.holds(&next) { best = next } else { low = middle }
         }
-        let found = Found {
+        let found = SearchRecord {
             map_drop_max: self.limit,
             held: tries.holds(&best),
             map_fp32: whole,
@@ -97,53 +106,33 @@ impl<'a> Gate<'a> {
     }
 
     /// What is scored on. A quantised file no longer says which scenes fit it, so those of heat are written out.
-    fn data(&self, source: &ModelSource, scratch: &Path) -> anyhow::Result<PathBuf> {
-        let ModelSource::Builtin(kind) = source else { return Ok(self.data.clone()) };
+    fn data(&self, work: &Work<'_>, scratch: &Path) -> anyhow::Result<PathBuf> {
+        let ModelSource::Builtin(kind) = work.source else { return Ok(self.data.clone()) };
         if self.data.as_os_str() != "scenes" {
             return Ok(self.data.clone());
         }
         let folder = scratch.join("scenes");
-        let count = self.args.limit.unwrap_or(500).to_string();
-        let made = Command::new(std::env::current_exe()?)
-            .args(["data", "synth", "--quiet", "--seed", "99", "--count", &count, "--kind", kind.name()])
-            .arg(&folder)
-            .stdout(Stdio::null())
-            .status()?;
-        ensure!(made.success(), "cannot write scenes to {}", folder.display());
+        let count = self.args.limit.unwrap_or(SCENES);
+        let interrupt = &work.interrupt;
+        let written = synth::write(*kind, count, SCENES_SEED, &folder, &|_| !interrupt.asked());
+        work.ensure_wanted()?;
+        written.with_context(|| format!("cannot write scenes to {}", folder.display())).failed()?;
         Ok(folder)
     }
 
-    /// mAP50-95 of a model, by `prony eval`.
-    fn score(&self, work: &Work<'_>, model: &str, data: &Path, scratch: &Path) -> anyhow::Result<f64> {
-        work.end_if_asked();
-        let mut eval = Command::new(std::env::current_exe()?);
-        eval.args(["eval", model, "--json", "--quiet", "--precision", "native", "--data"]).arg(data);
-        eval.args(["--backends", self.args.backend.name(), "--out"]).arg(scratch);
-        let size = self.args.imgsz.map(|size| format!("{}x{}", size.0[0], size.0[1]));
-        let options = [
-            ("--home", self.args.home.as_ref().map(|home| home.display().to_string())),
-            ("--limit", self.args.limit.map(|limit| limit.to_string())),
-            ("--threads", self.args.threads.map(|threads| threads.to_string())),
-            ("--imgsz", size),
-        ];
-        for (flag, value) in options {
-            eval.args(value.iter().flat_map(|value| [flag, value]));
+    /// What every model is scored with.
+    fn options(&self, data: PathBuf) -> BenchOptions {
+        BenchOptions {
+            backends: Some(vec![self.args.backend.to_string()]),
+            precision: Some(vec![Precision::Native]),
+            data: Some(data),
+            home: self.args.home.clone(),
+            limit: self.args.limit,
+            threads: self.args.threads,
+            imgsz: self.args.imgsz,
+            library: self.args.library.clone(),
+            ..BenchOptions::default()
         }
-        for library in &self.args.library {
-            let mut library_word = OsString::from(format!("{}=", library.name));
-            library_word.push(&library.path);
-            eval.arg("--library").arg(library_word);
-        }
-        eval.args(prony_runtimes::policy::policy().flag());
-        let output = eval.stderr(Stdio::piped()).output().context("cannot start `prony eval`")?;
-        work.end_if_asked();
-        let said = || String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
-        let record: RunRecord =
-            serde_json::from_slice(&output.stdout).with_context(|| format!("{model}: {}", said()))?;
-        let cell = record.cells.first().with_context(|| format!("{model}: {}", said()))?;
-        let reason = cell.reason.clone().unwrap_or_else(said);
-        let accuracy = cell.accuracy.as_ref().with_context(|| format!("{model} could not be scored: {reason}"))?;
-        accuracy.figures.map_50_95.with_context(|| format!("{model} could not be scored: the data have no objects"))
     }
 }
 
@@ -160,7 +149,7 @@ struct Tries<'a> {
     work: &'a Work<'a>,
     spec: &'a QuantiseSpec,
     losses: &'a [LayerLoss],
-    data: &'a Path,
+    scorer: &'a Scorer<'a>,
     scratch: &'a Path,
     whole: f64,
     seen: Vec<(usize, f64)>,
@@ -173,10 +162,10 @@ impl Tries<'_> {
         let exclude = self.spec.exclude.iter().cloned().chain(float).collect();
         let quantised = self.work.quantise(&QuantiseSpec { exclude, ..self.spec.clone() })?;
         let file = self.scratch.join(format!("kept-{kept}.onnx"));
-        std::fs::write(&file, &quantised.bytes).with_context(|| file.display().to_string())?;
+        std::fs::write(&file, &quantised.bytes).with_context(|| file.display().to_string()).failed()?;
         let doing = format!("scoring with {kept} layers kept in float");
         self.work.progress.show(&BuildProgress { doing, done: None, eta_s: None });
-        let map = self.gate.score(self.work, &file.display().to_string(), self.data, self.scratch)?;
+        let map = self.work.score(self.scorer, &file.display().to_string())?;
         self.seen.push((kept, self.drop(map)));
         Ok(Try { kept, map, quantised })
     }
@@ -191,9 +180,9 @@ impl Tries<'_> {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for SearchRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { map_drop_max, map_fp32, map_int8, kept_float, .. } = self;
+        let SearchRecord { map_drop_max, map_fp32, map_int8, kept_float, .. } = self;
         let lost = (map_fp32 - map_int8) * 100.0;
         let verdict = if self.held { "holds" } else { "does not hold with any choice; the best" };
         write!(

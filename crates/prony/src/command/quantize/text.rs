@@ -8,8 +8,9 @@ use prony_types::os_text::path_to_text;
 use serde::Serialize;
 use serde_json::json;
 
-use super::gate::Found;
+use super::gate::SearchRecord;
 use crate::command::target::Target;
+use crate::error::{CliError, OrCliError as _};
 use crate::output::print;
 
 /// Layers that are told on the terminal; all are in the report.
@@ -20,12 +21,12 @@ pub(super) struct Outcome<'a> {
     pub(super) target: &'a Target,
     pub(super) quantised: &'a Quantised,
     pub(super) losses: Option<Vec<LayerLoss>>,
-    pub(super) gate: Option<Found>,
+    pub(super) gate: Option<SearchRecord>,
 }
 
 impl Outcome<'_> {
-    pub(super) fn show(&self, json: bool) -> anyhow::Result<()> {
-        let text = if json { serde_json::to_string_pretty(&self.json())? + "\n" } else { self.text() };
+    pub(super) fn show(&self, json: bool) -> Result<(), CliError> {
+        let text = if json { serde_json::to_string_pretty(&self.json()).failed()? + "\n" } else { self.text() };
         if json {
             // In the text they are part of the result.
             self.quantised.report.warnings().iter().for_each(|warning| say!("warning: {warning}"));

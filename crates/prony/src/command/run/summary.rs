@@ -1,12 +1,12 @@
 //! What a call did, as a table or as JSON.
 
-use prony_bench::tensors::{describe, output_spec};
-use prony_types::{ArtifactSpec, BackendRecord, DType, TensorData, TensorView};
+use prony_bench::tensors::describe;
+use prony_types::{ArtifactSpec, BackendRecord};
 use serde::Serialize;
 
-use super::boxes::NamedBox;
-use super::output::{Written, counted};
+use crate::error::{CliError, OrCliError as _};
 use crate::output::print;
+use prony_run::inline::{InputSummary, NamedBox, OutputSummary, WrittenFile, counted};
 
 /// Everything about one call.
 #[derive(Debug, Serialize)]
@@ -30,80 +30,13 @@ pub(crate) struct Summary<'a> {
     pub(crate) head: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detections: Option<Vec<NamedBox>>,
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<WrittenFile>,
     pub(crate) notes: Vec<String>,
 }
 
-/// One input.
-#[derive(Debug, Serialize)]
-pub(crate) struct InputSummary {
-    pub(crate) name: String,
-    pub(crate) dtype: DType,
-    pub(crate) shape: Vec<usize>,
-    /// In words.
-    pub(crate) from: String,
-}
-
-/// One output. Smallest, largest and mean are of what is finite, and absent where nothing is.
-#[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct OutputSummary {
-    pub(crate) name: String,
-    pub(crate) dtype: DType,
-    pub(crate) shape: Vec<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) min: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) max: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) mean: Option<f64>,
-    pub(crate) nan: u64,
-    pub(crate) infinite: u64,
-}
-
-impl OutputSummary {
-    pub(crate) fn new(view: &TensorView<'_>) -> OutputSummary {
-        let spec = output_spec(view);
-        let mut summary = OutputSummary {
-            name: spec.name,
-            dtype: spec.dtype,
-            shape: spec.shape,
-            min: None,
-            max: None,
-            mean: None,
-            nan: 0,
-            infinite: 0,
-        };
-        match view.data {
-            TensorData::F32(data) => summary.look(data.iter().map(|&x| f64::from(x))),
-            TensorData::I32(data) => summary.look(data.iter().map(|&x| f64::from(x))),
-            TensorData::I64(data) => summary.look(data.iter().map(|&x| x as f64)),
-        }
-        summary
-    }
-
-    fn look(&mut self, values: impl Iterator<Item = f64>) {
-        let (mut sum, mut count) = (0.0, 0u64);
-        for x in values {
-            self.nan += u64::from(x.is_nan());
-            self.infinite += u64::from(x.is_infinite());
-            if x.is_finite() {
-                self.min = Some(self.min.map_or(x, |min| min.min(x)));
-                self.max = Some(self.max.map_or(x, |max| max.max(x)));
-                sum += x;
-                count += 1;
-            }
-        }
-        self.mean = (count > 0).then(|| sum / count as f64);
-    }
-
-    fn is_finite(&self) -> bool {
-        self.nan + self.infinite == 0
-    }
-}
-
 impl Summary<'_> {
-    pub(crate) fn print(&self, json: bool) -> anyhow::Result<()> {
-        let text = if json { serde_json::to_string_pretty(self)? + "\n" } else { self.text() };
+    pub(crate) fn print(&self, json: bool) -> Result<(), CliError> {
+        let text = if json { serde_json::to_string_pretty(self).failed()? + "\n" } else { self.text() };
         print(text)?;
         if !json {
             self.notes.iter().for_each(|note| note!("note: {note}"));
@@ -157,7 +90,7 @@ impl Summary<'_> {
             }));
             text += if boxes.is_empty() { String::new() } else { table(&rows) }.as_str();
         }
-        for Written { file, holds } in &self.written {
+        for WrittenFile { file, holds } in &self.written {
             text += &format!("wrote {file}: {holds}\n");
         }
         text
@@ -187,18 +120,6 @@ fn table(rows: &[[String; 6]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_not_a_number_is_counted_and_left_out() {
-        let data = [1.0, f32::NAN, -3.0, f32::INFINITY, 5.0];
-        let summary = OutputSummary::new(&TensorView { name: "y", shape: &[5], data: TensorData::F32(&data) });
-        assert_eq!((summary.min, summary.max, summary.mean), (Some(-3.0), Some(5.0), Some(1.0)));
-        assert_eq!((summary.nan, summary.infinite), (1, 1));
-        assert!(!summary.is_finite());
-        let empty = OutputSummary::new(&TensorView { name: "y", shape: &[0], data: TensorData::I64(&[]) });
-        assert_eq!((empty.min, empty.mean), (None, None));
-        assert!(empty.is_finite());
-    }
 
     #[test]
     fn numbers_are_short() {

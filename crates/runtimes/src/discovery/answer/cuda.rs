@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use prony_types::GpuRecord;
 
 use super::Answer;
-use super::library::{Library, text};
+use super::library::{OpenLibrary, text};
 use super::nvidia::cuda_version;
 
 /// Longest name of a device that is asked for, with its zero.
@@ -32,7 +32,7 @@ struct Driver {
     error_string: unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int,
 }
 
-pub(super) fn ask(library: &Library) -> Result<Answer, String> {
+pub(super) fn ask(library: &OpenLibrary) -> Result<Answer, String> {
     let driver = Driver::new(library)?;
     driver.init()?;
     let gpus: Vec<GpuRecord> = (0..driver.count()?).map(|index| driver.gpu(index)).collect::<Result<_, _>>()?;
@@ -44,7 +44,7 @@ pub(super) fn ask(library: &Library) -> Result<Answer, String> {
 
 #[expect(unsafe_code, reason = "the driver's C interface")]
 impl Driver {
-    fn new(library: &Library) -> Result<Driver, String> {
+    fn new(library: &OpenLibrary) -> Result<Driver, String> {
         // SAFETY: the types are those of cuda.h, for the symbols that its macros stand for.
         unsafe {
             Ok(Driver {

@@ -10,7 +10,7 @@ use prony_types::RuntimeName;
 use super::names;
 
 /// An open library.
-pub(super) struct Library {
+pub(super) struct OpenLibrary {
     handle: ManuallyDrop<Handle>,
     /// Its file.
     pub(super) path: PathBuf,
@@ -18,9 +18,9 @@ pub(super) struct Library {
     usual: &'static str,
 }
 
-impl Library {
+impl OpenLibrary {
     /// Opens what should be a runtime.
-    pub(super) fn of(name: RuntimeName, path: &Path) -> Result<Library, String> {
+    pub(super) fn of(name: RuntimeName, path: &Path) -> Result<OpenLibrary, String> {
         // TensorRT's own are opened as the backend opens them: they name functions of cuBLAS and cuDNN that nothing calls
         // where no kernel is taken from there.
         let tensorrt = matches!(
@@ -28,24 +28,24 @@ impl Library {
             RuntimeName::Nvinfer | RuntimeName::NvinferLean | RuntimeName::Nvonnxparser | RuntimeName::NvinferPlugin
         );
         let how = if tensorrt { RTLD_LAZY } else { RTLD_NOW };
-        Ok(Library { usual: names::file_name(name), ..Library::opened(path, how)? })
+        Ok(OpenLibrary { usual: names::file_name(name), ..OpenLibrary::opened(path, how)? })
     }
 
     /// Opens a file, or what the loader finds under a name. The error is the loader's own text, which names the
     /// dependency that is missing.
-    pub(super) fn open(path: &Path) -> Result<Library, String> {
-        Library::opened(path, RTLD_NOW)
+    pub(super) fn open(path: &Path) -> Result<OpenLibrary, String> {
+        OpenLibrary::opened(path, RTLD_NOW)
     }
 
     #[expect(unsafe_code, reason = "opening a library runs its initialisers")]
-    fn opened(path: &Path, how: c_int) -> Result<Library, String> {
+    fn opened(path: &Path, how: c_int) -> Result<OpenLibrary, String> {
         // SAFETY: initialisers may do anything. That is why this runs in a process made for it, which holds nothing
         // of value and whose death is a finding.
         let handle = unsafe { Handle::open(Some(path), how | RTLD_LOCAL) }.map_err(|error| {
             let text = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             text.trim_end_matches(": No such file or directory").to_owned()
         })?;
-        Ok(Library { handle: ManuallyDrop::new(handle), path: path.to_owned(), usual: "what was asked for" })
+        Ok(OpenLibrary { handle: ManuallyDrop::new(handle), path: path.to_owned(), usual: "what was asked for" })
     }
 
     /// A function of the library.

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use super::Answer;
-use super::library::{Library, text};
+use super::library::{OpenLibrary, text};
 use crate::discovery::names::version_in;
 
 /// Longest version of a driver, with its zero: `NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE`.
@@ -12,7 +12,7 @@ const DRIVER_VERSION: usize = 80;
 
 /// TensorRT, whole or lean.
 #[expect(unsafe_code, reason = "the library's C interface")]
-pub(super) fn nvinfer(library: &Library) -> Result<Answer, String> {
+pub(super) fn nvinfer(library: &OpenLibrary) -> Result<Answer, String> {
     // SAFETY: the type is that of NvInferRuntime.h: no arguments, a 32-bit number.
     let version = unsafe { library.function::<unsafe extern "C" fn() -> i32>("getInferLibVersion")?() };
     Ok(Answer::version(tensorrt_version(version)))
@@ -20,7 +20,7 @@ pub(super) fn nvinfer(library: &Library) -> Result<Answer, String> {
 
 /// TensorRT's reader of ONNX files.
 #[expect(unsafe_code, reason = "the library's C interface")]
-pub(super) fn parser(library: &Library) -> Result<Answer, String> {
+pub(super) fn parser(library: &OpenLibrary) -> Result<Answer, String> {
     // SAFETY: the type is that of NvOnnxParser.h: no arguments, a number.
     let version = unsafe { library.function::<unsafe extern "C" fn() -> c_int>("getNvOnnxParserVersion")?() };
     // For years every release has called itself 0.1.0; the name of the file knows better.
@@ -30,7 +30,7 @@ pub(super) fn parser(library: &Library) -> Result<Answer, String> {
 
 /// TensorRT's plugins, which tell no version.
 #[expect(unsafe_code, reason = "the library's C interface")]
-pub(super) fn plugin(library: &Library) -> Result<Answer, String> {
+pub(super) fn plugin(library: &OpenLibrary) -> Result<Answer, String> {
     // SAFETY: only its presence is asked for; it is not called.
     unsafe { library.function::<unsafe extern "C" fn()>("initLibNvInferPlugins") }?;
     Ok(Answer { version: file_version(library), ..Answer::default() })
@@ -38,7 +38,7 @@ pub(super) fn plugin(library: &Library) -> Result<Answer, String> {
 
 /// The CUDA runtime.
 #[expect(unsafe_code, reason = "the library's C interface")]
-pub(super) fn cudart(library: &Library) -> Result<Answer, String> {
+pub(super) fn cudart(library: &OpenLibrary) -> Result<Answer, String> {
     // SAFETY: the type is that of cuda_runtime_api.h.
     let get = unsafe { library.function::<unsafe extern "C" fn(*mut c_int) -> c_int>("cudaRuntimeGetVersion") }?;
     let mut version = 0;
@@ -51,7 +51,7 @@ pub(super) fn cudart(library: &Library) -> Result<Answer, String> {
 
 /// cuDNN.
 #[expect(unsafe_code, reason = "the library's C interface")]
-pub(super) fn cudnn(library: &Library) -> Result<Answer, String> {
+pub(super) fn cudnn(library: &OpenLibrary) -> Result<Answer, String> {
     // SAFETY: the type is that of cudnn.h: no arguments, a size.
     let version = unsafe { library.function::<unsafe extern "C" fn() -> usize>("cudnnGetVersion")?() };
     Ok(Answer::version(cudnn_version(i32::try_from(version).unwrap_or(0))))
@@ -59,7 +59,7 @@ pub(super) fn cudnn(library: &Library) -> Result<Answer, String> {
 
 /// The GPU's sensors; their version is the driver's.
 #[expect(unsafe_code, reason = "the library's C interface")]
-pub(super) fn nvml(library: &Library) -> Result<Answer, String> {
+pub(super) fn nvml(library: &OpenLibrary) -> Result<Answer, String> {
     type DriverVersion = unsafe extern "C" fn(*mut c_char, c_uint) -> c_int;
     // SAFETY: the types are those of nvml.h.
     let (init, driver) = unsafe {
@@ -84,7 +84,7 @@ pub(super) fn nvml(library: &Library) -> Result<Answer, String> {
 }
 
 #[expect(unsafe_code, reason = "the library's C interface")]
-fn nvml_error(library: &Library, status: c_int) -> String {
+fn nvml_error(library: &OpenLibrary, status: c_int) -> String {
     // SAFETY: the type is that of nvml.h; it returns a constant string.
     let words = unsafe {
         let string = library.function::<unsafe extern "C" fn(c_int) -> *const c_char>("nvmlErrorString").ok();
@@ -93,7 +93,7 @@ fn nvml_error(library: &Library, status: c_int) -> String {
     words.map_or_else(|| format!("status {status}"), |words| format!("{words} (status {status})"))
 }
 
-fn file_version(library: &Library) -> Option<String> {
+fn file_version(library: &OpenLibrary) -> Option<String> {
     library.path.file_name().and_then(|file| version_in(file.to_str()?)).map(str::to_owned)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ort::sys::{OrtApi, OrtApiBase, OrtStatusPtr};
 
-use super::library::{Library, text};
+use super::library::{OpenLibrary, text};
 use super::{Answer, names};
 use crate::discovery::elf;
 
@@ -17,7 +17,7 @@ const SHARED: &str = "libonnxruntime_providers_shared.so";
 const NOT_FOUND: &str = ": cannot open shared object file";
 
 #[expect(unsafe_code, reason = "the library's C interface")]
-pub(super) fn ask(library: &Library) -> Result<Answer, String> {
+pub(super) fn ask(library: &OpenLibrary) -> Result<Answer, String> {
     // SAFETY: the type is that of the C header, the same in every version.
     let base = unsafe { library.function::<unsafe extern "system" fn() -> *const OrtApiBase>("OrtGetApiBase") }?;
     // SAFETY: takes nothing, and returns null or a table that lives as long as the library, which is never closed.
@@ -88,7 +88,7 @@ fn check_provider(library: &Path, provider: &str) -> Result<(), String> {
         }
         elf::check_library(&folder.join(name)).map_err(|reason| format!("{name}: {reason}"))?;
     }
-    Library::open(&folder.join(SHARED))?;
+    OpenLibrary::open(&folder.join(SHARED))?;
     let needs = elf::needs(&folder.join(&file)).ok_or_else(|| format!("{file}: its tables make no sense"))?;
     let mut missing = Vec::new();
     for name in &needs.needed {
@@ -97,7 +97,7 @@ fn check_provider(library: &Path, provider: &str) -> Result<(), String> {
             Path::new(&wanted.replace("$ORIGIN", &folder.to_string_lossy())).join(name)
         });
         let path = wanted.find(|path| path.is_absolute() && path.exists());
-        match Library::open(path.as_deref().unwrap_or(Path::new(name))) {
+        match OpenLibrary::open(path.as_deref().unwrap_or(Path::new(name))) {
             Ok(_) => {}
             // All of them are told at once: to install one and then hear of the next costs a day.
             Err(reason) => match reason.strip_suffix(NOT_FOUND) {
@@ -159,7 +159,7 @@ mod tests {
         let links = [format!("-l:{needed}"), format!("-l:{second}")];
         let [link, other] = links.each_ref().map(String::as_str);
         compile(&folder, "libonnxruntime_providers_cuda.so", crash, &["-L.", link, other]);
-        let provides = || ask(&Library::open(&library).unwrap()).unwrap().provides;
+        let provides = || ask(&OpenLibrary::open(&library).unwrap()).unwrap().provides;
 
         // Both are beside it, but nothing tells the loader to look there.
         let unresolved = format!("CUDA ({needed}, {second}: cannot open shared object file)");

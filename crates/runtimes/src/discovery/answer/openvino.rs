@@ -5,13 +5,13 @@ use std::ptr;
 use openvino_sys::{ov_available_devices_t, ov_core_t, ov_version_t};
 
 use super::Answer;
-use super::library::{Library, text};
+use super::library::{OpenLibrary, text};
 
 /// `OK` of `ov_status_e`; taken as a number, since a library may return one that the enum does not know.
 const OK: i32 = 0;
 
 #[expect(unsafe_code, reason = "the library's C interface")]
-pub(super) fn ask(library: &Library) -> Result<Answer, String> {
+pub(super) fn ask(library: &OpenLibrary) -> Result<Answer, String> {
     // SAFETY: the type is that of the C header.
     let get = unsafe { library.function::<unsafe extern "C" fn(*mut ov_version_t) -> i32>("ov_get_openvino_version") }?;
     let mut version = ov_version_t { buildNumber: ptr::null(), description: ptr::null() };
@@ -31,7 +31,7 @@ fn shorten(build: &str) -> &str {
 }
 
 #[expect(unsafe_code, reason = "the library's C interface")]
-fn devices(library: &Library) -> Result<Vec<String>, String> {
+fn devices(library: &OpenLibrary) -> Result<Vec<String>, String> {
     type Create = unsafe extern "C" fn(*mut *mut ov_core_t) -> i32;
     type Available = unsafe extern "C" fn(*const ov_core_t, *mut ov_available_devices_t) -> i32;
     // SAFETY: the types are those of the C header.
@@ -61,7 +61,7 @@ fn devices(library: &Library) -> Result<Vec<String>, String> {
 
 /// The library's words for what went wrong, on one line.
 #[expect(unsafe_code, reason = "the library's C interface")]
-fn reason(library: &Library, status: i32) -> String {
+fn reason(library: &OpenLibrary, status: i32) -> String {
     type LastError = unsafe extern "C" fn() -> *const std::ffi::c_char;
     // SAFETY: the type is that of the C header; older libraries do not have the function.
     let last = unsafe { library.function::<LastError>("ov_get_last_err_msg") }.ok();

@@ -1,11 +1,15 @@
-//! Programs: what they print about their version. One that hangs is killed with this process by the parent.
+//! Programs: what they print about their version. One that hangs is killed.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use prony_types::RuntimeName;
+use prony_work::{Asking, capture, mortal};
 
 use super::Answer;
+
+/// A version is printed at once; the parent waits for 20 s.
+const DEADLINE: Duration = Duration::from_secs(15);
 
 pub(super) fn ask(name: RuntimeName, path: &Path) -> Result<Answer, String> {
     let argument = match name {
@@ -14,10 +18,7 @@ pub(super) fn ask(name: RuntimeName, path: &Path) -> Result<Answer, String> {
         RuntimeName::Trtexec => "--help",
         _ => "--version",
     };
-    let output = Command::new(path)
-        .arg(argument)
-        .stdin(Stdio::null())
-        .output()
+    let output = capture(mortal(path).arg(argument), &Asking::within(DEADLINE))
         .map_err(|error| format!("cannot be run: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);

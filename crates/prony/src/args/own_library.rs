@@ -6,7 +6,7 @@ use std::str::FromStr;
 use prony_types::RuntimeName;
 use prony_types::os_text::path_from_text;
 
-use prony_plan::options::Library;
+use prony_plan::options::NamedLibrary;
 
 /// Where a runtime is; without a name, the one that the backend opens.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ impl FromStr for OwnLibrary {
         match text.split_once('=') {
             // A path may hold the sign too, but then usually not before its first slash.
             Some((name, _)) if !name.contains('/') => {
-                text.parse().map(|Library { name, path }| OwnLibrary { name: Some(name), path })
+                text.parse().map(|NamedLibrary { name, path }| OwnLibrary { name: Some(name), path })
             }
             _ => Ok(OwnLibrary { name: None, path: path_from_text(text) }),
         }

@@ -4,8 +4,8 @@ use prony_judge::agreement::{self, worse_tensor};
 use prony_model::{Tap, common_taps};
 use prony_types::{BackendName, TensorAgreement};
 
-use super::feed::Feed;
 use super::finding::{NodeFinding, NodesFinding, Thresholds};
+use super::frames::SharedFrames;
 use super::side::Side;
 
 /// Tensors that are looked at in one session: all of them at once would take the memory of them all.
@@ -18,7 +18,7 @@ const AROUND: usize = 3;
 pub(super) fn look(
     notes: &mut Vec<String>,
     sides: [&Side<'_>; 2],
-    feed: &Feed,
+    frames: &SharedFrames,
     thresholds: &Thresholds,
 ) -> anyhow::Result<Option<NodesFinding>> {
     let [a, b] = sides;
@@ -38,7 +38,7 @@ pub(super) fn look(
     }
     let mut seen: Vec<NodeFinding> = Vec::new();
     for chunk in taps.chunks(AT_ONCE) {
-        match chunk_of(chunk, sides, feed) {
+        match chunk_of(chunk, sides, frames) {
             Ok(found) => seen.extend(chunk.iter().zip(found).map(|(tap, agreement)| {
                 let Tap { node, op, tensor } = tap.clone();
                 NodeFinding { node, op, tensor, agreement, diverges: !thresholds.holds_noise(&agreement) }
@@ -77,15 +77,15 @@ fn noise(node: &NodeFinding) -> f64 {
 }
 
 /// The worst over the frames of each tensor.
-fn chunk_of(chunk: &[Tap], [a, b]: [&Side<'_>; 2], feed: &Feed) -> anyhow::Result<Vec<TensorAgreement>> {
+fn chunk_of(chunk: &[Tap], [a, b]: [&Side<'_>; 2], frames: &SharedFrames) -> anyhow::Result<Vec<TensorAgreement>> {
     let names: Vec<&str> = chunk.iter().map(|tap| tap.tensor.as_str()).collect();
     let (model_a, model_b) = (a.model.with_outputs(&names)?, b.model.with_outputs(&names)?);
     let (fit_a, fit_b) = (a.fit(), b.fit());
     let (mut a, mut b) = (a.tapped(&model_a)?, b.tapped(&model_b)?);
     let place = |side: &Side<'_>, name: &str| side.output_names().iter().position(|output| output == name);
     let mut worst: Vec<Option<TensorAgreement>> = vec![None; chunk.len()];
-    for frame in 0..feed.len() {
-        let (of_a, of_b) = (a.run_fitted(feed, frame, fit_a)?, b.run_fitted(feed, frame, fit_b)?);
+    for frame in 0..frames.len() {
+        let (of_a, of_b) = (a.run_fitted(frames, frame, fit_a)?, b.run_fitted(frames, frame, fit_b)?);
         for (worst, name) in worst.iter_mut().zip(&names) {
             let (Some(i), Some(j)) = (place(&a, name), place(&b, name)) else { continue };
             let now = agreement::tensors(&of_a.values[i], &of_b.values[j]);

@@ -11,9 +11,9 @@ use prony_types::{
 };
 use prony_vision::{Decoder, Fit, Head, HeadError, Letterbox, Preprocessor};
 
-use super::feed::{Feed, Frame};
 use super::finding::SideRecord;
-use crate::command::executor::BuiltEngine;
+use super::frames::{Frame, SharedFrames};
+use crate::inline::BuiltEngine;
 use prony_plan::image_size as size_of_input;
 use prony_plan::named::Opened;
 
@@ -21,15 +21,21 @@ use prony_plan::named::Opened;
 const POST: PostSpec = PostSpec { conf: 0.25, iou: 0.45, max_det: 300, multi_label: false };
 
 /// All that a side's sessions are made from.
-pub(super) struct Prepared {
-    pub(super) model: Opened,
-    pub(super) backend: BackendName,
-    pub(super) runtime: Option<RuntimeSpec>,
-    pub(super) provider: ProviderSpec,
-    pub(super) imgsz: Option<[u32; 2]>,
-    pub(super) precision: Precision,
+pub struct Prepared {
+    /// The model, opened.
+    pub model: Opened,
+    /// What executes it.
+    pub backend: BackendName,
+    /// The backend's library.
+    pub runtime: Option<RuntimeSpec>,
+    /// Options for the library.
+    pub provider: ProviderSpec,
+    /// Height and width of its input.
+    pub imgsz: Option<[u32; 2]>,
+    /// The arithmetic that was asked for.
+    pub precision: Precision,
     /// The engine that was built from the model.
-    pub(super) built: Option<BuiltEngine>,
+    pub built: Option<BuiltEngine>,
 }
 
 pub(super) struct Side<'a> {
@@ -136,9 +142,14 @@ impl<'a> Side<'a> {
     }
 
     /// Looks at real outputs to find out how they become boxes.
-    pub(super) fn find_head(&mut self, feed: &Feed, choice: HeadChoice, notes: &mut Vec<String>) -> anyhow::Result<()> {
+    pub(super) fn find_head(
+        &mut self,
+        frames: &SharedFrames,
+        choice: HeadChoice,
+        notes: &mut Vec<String>,
+    ) -> anyhow::Result<()> {
         let Some(size) = self.session.inputs().first().and_then(image_size) else { return Ok(()) };
-        self.run_as(feed, 0, Fit::Letterbox)?;
+        self.run_as(frames, 0, Fit::Letterbox)?;
         let outputs: Vec<TensorSpec> = self.views().iter().map(output_spec).collect();
         match Head::choose(choice, &outputs, &self.model.info.metadata, Some(size)) {
             Ok(Head::None) => {}
@@ -151,13 +162,13 @@ impl<'a> Side<'a> {
         Ok(())
     }
 
-    pub(super) fn run(&mut self, feed: &Feed, frame: usize) -> anyhow::Result<Outputs> {
-        self.run_fitted(feed, frame, self.fit())
+    pub(super) fn run(&mut self, frames: &SharedFrames, frame: usize) -> anyhow::Result<Outputs> {
+        self.run_fitted(frames, frame, self.fit())
     }
 
     /// The same with the image brought to size as another model wants it.
-    pub(super) fn run_fitted(&mut self, feed: &Feed, frame: usize, fit: Fit) -> anyhow::Result<Outputs> {
-        let letterbox = self.run_as(feed, frame, fit)?;
+    pub(super) fn run_fitted(&mut self, frames: &SharedFrames, frame: usize, fit: Fit) -> anyhow::Result<Outputs> {
+        let letterbox = self.run_as(frames, frame, fit)?;
         let views = self.views();
         let values: Vec<Vec<f32>> = views.iter().map(|view| floats(view.data)).collect();
         let decoding = self.decoder.as_mut().zip(letterbox.as_ref());
@@ -169,9 +180,9 @@ impl<'a> Side<'a> {
         Ok(Outputs { values, compared })
     }
 
-    fn run_as(&mut self, feed: &Feed, frame: usize, fit: Fit) -> anyhow::Result<Option<Letterbox>> {
+    fn run_as(&mut self, frames: &SharedFrames, frame: usize, fit: Fit) -> anyhow::Result<Option<Letterbox>> {
         let mut letterbox = None;
-        match feed.frame(frame) {
+        match frames.frame(frame) {
             Frame::Image(image) => letterbox = self.fill_images(image, fit),
             Frame::Values(values) => {
                 for (index, values) in values.iter().enumerate() {
@@ -221,7 +232,7 @@ impl<'a> Side<'a> {
 }
 
 /// Height and width of a model's input: asked for, or as the model has it.
-pub(super) fn image_size_of(
+pub fn image_size_of(
     name: &str,
     model: &ModelFile,
     asked: Option<[u32; 2]>,

@@ -1,5 +1,4 @@
-//! What executes a model in this very process: the backend, its library and, where the backend runs engines, the engine. `prony
-//! run` and `prony compare-outputs` share it.
+//! What executes a model: the backend, its library and, where the backend runs engines, the engine.
 
 use std::path::{Path, PathBuf};
 
@@ -7,55 +6,68 @@ use anyhow::{Context as _, bail, ensure};
 use prony_backend::{BackendError, open_artifact};
 use prony_model::ModelFile;
 use prony_types::{
-    ArtifactSpec, BackendName, CellStatus, Dim, FailureKind, HeadChoice, ModelInfo, ModelSource, Precision,
-    ProfileShape, ProviderSpec, RuntimeName, RuntimeSpec,
+    ArtifactSpec, BackendName, BuildProgress, CellStatus, Dim, FailureKind, HeadChoice, ModelInfo, ModelSource,
+    Precision, ProfileShape, ProviderSpec, RuntimeName, RuntimeSpec,
 };
 use tempfile::TempDir;
 
-use super::turn::wait_for_machine;
-use crate::args::WaitArgs;
-use crate::command::tell_trusted;
-use crate::output::{View, show_making};
+use crate::{MachineLock, Maker, NotMade, engines_to_build, writable};
 use prony_plan::engine_options::{EngineArgs, Profile};
 use prony_plan::named::Opened;
 use prony_plan::options::{BenchOptions, DeviceIndex, ImageSize};
 use prony_plan::{Machine, Resolved, resolve};
-use prony_run::{Maker, NotMade, engines_to_build, writable};
 use prony_runtimes::home;
 use prony_runtimes::policy::{STARTED_AGAIN, check_plugins, search_paths};
 use prony_runtimes::{Found, choose, discover_for};
-use prony_work::Interrupt;
+use prony_work::{Interrupt, Watcher, start_again};
 
-/// What the command line says about it.
-pub(super) struct Wish<'a> {
-    pub(super) device: u32,
-    pub(super) home: Option<&'a Path>,
-    pub(super) libraries: Vec<(RuntimeName, PathBuf)>,
-    pub(super) engine: &'a EngineArgs,
-    pub(super) force: bool,
-    pub(super) wait: WaitArgs,
+/// What was asked for, and who is told how far it is.
+pub struct Executor<'a> {
+    /// Which device, from 0.
+    pub device: u32,
+    /// Prony's own folder, where it was named.
+    pub home: Option<&'a Path>,
+    /// Libraries that were named.
+    pub libraries: Vec<(RuntimeName, PathBuf)>,
+    /// How an engine is built.
+    pub engine: &'a EngineArgs,
+    /// Whether an engine is tried that was built for something else.
+    pub force: bool,
+    /// Who is told what is good to know.
+    pub watcher: &'a dyn Watcher,
+    /// Shows how far what is made by a name is; without progress, that it is over.
+    pub show: &'a dyn Fn(&str, Option<&BuildProgress>),
+    /// Waits for the measuring lock of the machine; `None` where the user gave up.
+    pub wait: &'a dyn Fn(&Interrupt) -> anyhow::Result<Option<MachineLock>>,
+    /// Ends the process at a Ctrl-C once an engine was built: a library at work cannot be asked to stop.
+    pub leave: fn(),
 }
 
 /// Shapes that an engine is built for.
 #[derive(Default)]
-pub(super) struct EngineShapes {
-    pub(super) imgsz: Option<[u32; 2]>,
-    pub(super) batch: Option<u32>,
-    pub(super) profile: Vec<Profile>,
+pub struct EngineShapes {
+    /// Height and width of an image.
+    pub imgsz: Option<[u32; 2]>,
+    /// Images per call.
+    pub batch: Option<u32>,
+    /// Inputs whose axes are open.
+    pub profile: Vec<Profile>,
 }
 
 /// An engine that was built from a model, or found in the cache.
-pub(super) struct BuiltEngine {
-    pub(super) file: ModelFile,
-    pub(super) artifact: ArtifactSpec,
+pub struct BuiltEngine {
+    /// The engine, read.
+    pub file: ModelFile,
+    /// Its path and hash.
+    pub artifact: ArtifactSpec,
     /// What to know about it.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// Where it is, if there is no cache to keep it in.
     _folder: Option<TempDir>,
 }
 
 /// The backend for a model, of which no file may be missing: the one that was named, or `otherwise`; an engine has only one.
-pub(super) fn backend_for(
+pub fn backend_for(
     name: &str,
     model: &ModelFile,
     named: Option<BackendName>,
@@ -77,9 +89,9 @@ pub(super) fn backend_for(
     }
 }
 
-impl Wish<'_> {
+impl Executor<'_> {
     /// Refuses flags that nothing would read: `builds` where an engine is built, `engines` where one is run.
-    pub(super) fn refuse_unread(&self, builds: bool, engines: bool) -> anyhow::Result<()> {
+    pub fn refuse_unread(&self, builds: bool, engines: bool) -> anyhow::Result<()> {
         let only_plugins = EngineArgs { plugin: Vec::new(), ..self.engine.clone() };
         let flag = match (engines, builds) {
             (false, _) => self.engine.given_flag().or(self.force.then_some("--force")),
@@ -94,7 +106,7 @@ impl Wish<'_> {
     }
 
     /// Options for the backend's library.
-    pub(super) fn provider(&self) -> anyhow::Result<ProviderSpec> {
+    pub fn provider(&self) -> anyhow::Result<ProviderSpec> {
         Ok(ProviderSpec {
             trt_plugins: self.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
             force_engine: self.force,
@@ -103,21 +115,21 @@ impl Wish<'_> {
     }
 
     /// The library that a backend opens; `None` for the embedded engine.
-    pub(super) fn runtime(&self, name: BackendName) -> anyhow::Result<Option<RuntimeSpec>> {
+    pub fn runtime(&self, name: BackendName) -> anyhow::Result<Option<RuntimeSpec>> {
         check_plugins(&self.engine.plugin)?;
         match name.needs() {
-            Some(_) => found_runtime(name, self.home, &self.libraries),
+            Some(_) => found_runtime(name, self.home, &self.libraries, self.watcher),
             None => Ok(None),
         }
     }
 
     fn found(&self, name: BackendName) -> anyhow::Result<Found> {
-        discovered(name, self.home, &self.libraries)
+        discovered(name, self.home, &self.libraries, self.watcher)
     }
 
     /// Builds the engine of an ONNX model, or finds it in the cache, the way `bench` does: in a process of its own, and not
     /// beside a timed cell. `None` where the user gave up waiting.
-    pub(super) fn engine_of(
+    pub fn engine_of(
         &self,
         model: &Opened,
         precision: Precision,
@@ -137,7 +149,7 @@ impl Wish<'_> {
             cpus: u32::MAX,
             cache: cache.clone(),
             mem_available_bytes: None,
-            watcher: &View,
+            watcher: self.watcher,
         };
         let Resolved { plan, fates, .. } = resolve(self.options(model, precision, shapes), &here)?;
         let mut cell = plan.cells.into_iter().next().context("no engine was planned")?;
@@ -148,18 +160,18 @@ impl Wish<'_> {
         }
         // It may be the graph of a checkpoint, which has a name of its own.
         cell.model = model.spec.clone();
-        plan.notes.iter().for_each(|note| note!("{note}"));
+        plan.notes.iter().for_each(|note| self.watcher.say(note));
         let interrupt = Interrupt::listen()?;
         let cache = cache.as_deref().map(home::artifacts).filter(|cache| writable(cache).is_ok());
         let folder = if cache.is_none() { Some(tempfile::tempdir()?) } else { None };
         let place = cache.clone().or(folder.as_ref().map(|folder| folder.path().to_owned())).unwrap_or_default();
         let to_build = engines_to_build(std::iter::once(&cell), cache.as_deref(), &tensorrt.gpus);
         // Kernels are timed while an engine is built.
-        let lock = if to_build > 0 { Some(wait_for_machine(&interrupt, self.wait)?) } else { None };
+        let lock = if to_build > 0 { Some((self.wait)(&interrupt)?) } else { None };
         if matches!(lock, Some(None)) {
             return Ok(None);
         }
-        let maker = Maker { log: place.join("build.log"), interrupt: &interrupt, show: &show_making() };
+        let maker = Maker { log: place.join("build.log"), interrupt: &interrupt, show: self.show };
         let made = maker.make_for(&mut cell, &plan.reference, &place);
         drop(lock);
         let notes = match made {
@@ -168,7 +180,7 @@ impl Wish<'_> {
             Err(NotMade::Failed(FailureKind::Model | FailureKind::Input, reason)) => bail!("{reason}"),
             Err(NotMade::Failed(_, reason)) => return Err(impossible(BackendName::Tensorrt, &reason).into()),
         };
-        interrupt.when_asked(crate::leave_interrupted);
+        interrupt.when_asked(self.leave);
         let artifact = cell.artifact.context("no engine was built")?;
         let file = open_artifact(&artifact, BackendName::Tensorrt)?;
         Ok(Some(BuiltEngine { file, artifact, notes, _folder: folder }))
@@ -199,7 +211,7 @@ impl Wish<'_> {
 
 impl EngineShapes {
     /// Those of inputs whose shapes are all decided. What `asked` has a range for is left to it.
-    pub(super) fn of(info: &ModelInfo, shapes: &[(String, Vec<usize>)], asked: &[Profile]) -> EngineShapes {
+    pub fn of(info: &ModelInfo, shapes: &[(String, Vec<usize>)], asked: &[Profile]) -> EngineShapes {
         let first = shapes.first().map(|(_, shape)| shape.as_slice());
         let side = |size: usize| u32::try_from(size).ok();
         let (batch, imgsz) = match first {
@@ -219,19 +231,25 @@ impl EngineShapes {
 }
 
 /// What there is for a backend.
-fn discovered(name: BackendName, home: Option<&Path>, explicit: &[(RuntimeName, PathBuf)]) -> anyhow::Result<Found> {
+fn discovered(
+    name: BackendName,
+    home: Option<&Path>,
+    explicit: &[(RuntimeName, PathBuf)],
+    watcher: &dyn Watcher,
+) -> anyhow::Result<Found> {
     let found = discover_for(name, &home::folder(home).unwrap_or_default(), explicit)?;
-    tell_trusted(&found);
+    found.tell_trusted(watcher);
     Ok(found)
 }
 
 /// What is found here for a backend, or among what was named.
-pub(super) fn found_runtime(
+pub fn found_runtime(
     name: BackendName,
     home: Option<&Path>,
     explicit: &[(RuntimeName, PathBuf)],
+    watcher: &dyn Watcher,
 ) -> anyhow::Result<Option<RuntimeSpec>> {
-    let found = discovered(name, home, explicit)?;
+    let found = discovered(name, home, explicit, watcher)?;
     // A backend that was named and is not here has failed, as in `bench`.
     Ok(choose(&found, name).map_err(|reason| impossible(name, &reason))?)
 }
@@ -243,18 +261,12 @@ fn impossible(name: BackendName, reason: &str) -> BackendError {
 }
 
 /// The loader reads its path when a process starts: where it must look elsewhere than it does, this one starts again.
-pub(super) fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
-    use std::os::unix::process::CommandExt as _;
-
+pub fn tell_loader(folders: &[PathBuf]) -> anyhow::Result<()> {
     let now = |name: &str| std::env::var_os(name).unwrap_or_default();
-    let paths = search_paths(folders);
-    if std::env::var_os(STARTED_AGAIN).is_some() || paths.iter().all(|(name, path)| now(name) == *path) {
+    let mut variables = search_paths(folders);
+    if std::env::var_os(STARTED_AGAIN).is_some() || variables.iter().all(|(name, path)| now(name) == *path) {
         return Ok(());
     }
-    let error = std::process::Command::new(std::env::current_exe()?)
-        .args(std::env::args_os().skip(1))
-        .envs(paths)
-        .env(STARTED_AGAIN, "1")
-        .exec();
-    Err(error).context("cannot start again with the libraries' folders in LD_LIBRARY_PATH")
+    variables.push((STARTED_AGAIN, "1".into()));
+    Err(start_again(variables)).context("cannot start again with the libraries' folders in LD_LIBRARY_PATH")
 }

@@ -5,28 +5,32 @@ use prony_types::{Detection, HeadChoice, Metadata, PostSpec, TensorSpec, TensorV
 use prony_vision::{Decoder, Fit, Head, HeadError};
 use serde::Serialize;
 
-use super::feed::Feed;
+use super::input::ModelInputs;
 
 /// Boxes, and what made them.
-pub(crate) struct Boxes {
+pub struct Boxes {
     decoder: Decoder,
-    pub(crate) found: Vec<Detection>,
+    /// In pixels of the image.
+    pub found: Vec<Detection>,
 }
 
 /// A box for a reader.
 #[derive(Debug, Serialize)]
-pub(crate) struct NamedBox {
-    pub(crate) class: u32,
+pub struct NamedBox {
+    /// Its number.
+    pub class: u32,
+    /// Its name, where the model knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
-    pub(crate) score: f32,
+    pub name: Option<String>,
+    /// From 0 to 1.
+    pub score: f32,
     /// Left, top, right, bottom, in pixels of the image.
-    pub(crate) xyxy: [f32; 4],
+    pub xyxy: [f32; 4],
 }
 
 impl Boxes {
     /// For outputs as they really are; `None` for a model that has no boxes.
-    pub(crate) fn new(
+    pub fn new(
         choice: HeadChoice,
         outputs: &[TensorSpec],
         metadata: &Metadata,
@@ -40,22 +44,24 @@ impl Boxes {
     }
 
     /// How the model wants its image.
-    pub(crate) fn fit(&self) -> Fit {
+    pub fn fit(&self) -> Fit {
         self.decoder.head().fit()
     }
 
-    pub(crate) fn head(&self) -> String {
+    /// The head, in words.
+    pub fn head(&self) -> String {
         self.decoder.head().to_string()
     }
 
     /// Reads the outputs of the last call.
-    pub(crate) fn decode(&mut self, session: &dyn Session, feed: &Feed) -> Result<(), HeadError> {
-        let Some(picture) = feed.picture() else { return Ok(()) };
+    pub fn decode(&mut self, session: &dyn Session, inputs: &ModelInputs) -> Result<(), HeadError> {
+        let Some(picture) = inputs.picture() else { return Ok(()) };
         let views: Vec<TensorView<'_>> = (0..session.output_count()).map(|i| session.output(0, i)).collect();
         self.decoder.decode(&views, 0, &picture.letterbox, &mut self.found)
     }
 
-    pub(crate) fn named(&self, names: &[String]) -> Vec<NamedBox> {
+    /// The boxes for a reader.
+    pub fn named(&self, names: &[String]) -> Vec<NamedBox> {
         let named = |found: &Detection| NamedBox {
             class: found.class,
             name: names.get(found.class as usize).cloned(),

@@ -7,11 +7,11 @@ use prony_backend::Session;
 use prony_bench::tensors::{ArrayFile, Values, describe, fill, fill_image, image_size};
 use prony_source::folder;
 use prony_types::os_text::path_from_text;
-use prony_types::{Dim, Image, ModelInfo, TensorInfo, TensorSpec};
+use prony_types::{DType, Dim, Image, ModelInfo, TensorInfo, TensorSpec};
 use prony_vision::{Fit, Letterbox, Preprocessor};
+use serde::Serialize;
 
-use super::shape::Shape;
-use super::summary::InputSummary;
+use super::shape::InputShape;
 
 /// Where one input comes from.
 #[derive(Clone)]
@@ -21,14 +21,14 @@ enum Source {
 }
 
 /// Where every input comes from, in the order of the model.
-pub(crate) struct Sources {
+pub struct InputSources {
     inputs: Vec<Source>,
     notes: Vec<String>,
 }
 
-impl Sources {
+impl InputSources {
     /// Brings files and inputs together.
-    pub(crate) fn find(model: &str, given: &[String], inputs: &[TensorInfo]) -> anyhow::Result<Sources> {
+    pub fn find(model: &str, given: &[String], inputs: &[TensorInfo]) -> anyhow::Result<InputSources> {
         ensure!(!given.is_empty(), "{}", how_to_feed(model, inputs));
         let mut found: Vec<Option<Source>> = vec![None; inputs.len()];
         let mut notes = Vec::new();
@@ -89,15 +89,16 @@ impl Sources {
                 (None, None) => bail!("nothing feeds input {input}; give --input {}=x.npy", input.name),
             }
         }
-        Ok(Sources { inputs: all, notes })
+        Ok(InputSources { inputs: all, notes })
     }
 
-    pub(crate) fn has_image(&self) -> bool {
+    /// Whether one of them is an image.
+    pub fn has_image(&self) -> bool {
         self.inputs.iter().any(|source| matches!(source, Source::Image(_)))
     }
 
     /// The shape of every input: as asked, otherwise as the file has it where the model leaves it open.
-    pub(crate) fn shapes(&self, asked: &[Shape], info: &ModelInfo) -> anyhow::Result<Vec<(String, Vec<usize>)>> {
+    pub fn shapes(&self, asked: &[InputShape], info: &ModelInfo) -> anyhow::Result<Vec<(String, Vec<usize>)>> {
         for (i, shape) in asked.iter().enumerate() {
             let known = info.inputs.iter().any(|input| input.name == shape.input);
             ensure!(known, "--shape: the model has no input `{}`; it has {}", shape.input, list(&info.inputs));
@@ -116,19 +117,19 @@ impl Sources {
     }
 
     /// Reads everything for the inputs as they really are.
-    pub(crate) fn read(&self, inputs: &[TensorSpec]) -> anyhow::Result<Feed> {
-        let mut feed = Feed { items: Vec::new(), notes: self.notes.clone() };
+    pub fn read(&self, inputs: &[TensorSpec]) -> anyhow::Result<ModelInputs> {
+        let mut read = ModelInputs { items: Vec::new(), notes: self.notes.clone() };
         for (input, source) in inputs.iter().zip(&self.inputs) {
-            feed.items.push(match source {
+            read.items.push(match source {
                 Source::Array { path, file, name } => {
                     let array = file.read(name, input)?;
-                    feed.notes.extend(array.note);
+                    read.notes.extend(array.note);
                     Item::Values { path: path.clone(), values: array.values }
                 }
-                Source::Image(path) => Item::Picture(Box::new(Picture::read(path, input, &mut feed.notes)?)),
+                Source::Image(path) => Item::Picture(Box::new(Picture::read(path, input, &mut read.notes)?)),
             });
         }
-        Ok(feed)
+        Ok(read)
     }
 }
 
@@ -154,7 +155,7 @@ fn only_one(
 }
 
 /// A tensor's index and the rest of `NAME=FILE`; the index is absent where only a file was given.
-pub(crate) fn named(text: &str, tensors: &[TensorInfo], what: &str) -> anyhow::Result<(Option<usize>, PathBuf)> {
+pub(super) fn named(text: &str, tensors: &[TensorInfo], what: &str) -> anyhow::Result<(Option<usize>, PathBuf)> {
     let rest_after = |tensor: &TensorInfo| text.strip_prefix(tensor.name.as_str())?.strip_prefix('=');
     if let Some((index, rest)) = tensors.iter().enumerate().find_map(|(i, tensor)| Some((i, rest_after(tensor)?))) {
         return Ok((Some(index), path_from_text(rest)));
@@ -167,13 +168,13 @@ pub(crate) fn named(text: &str, tensors: &[TensorInfo], what: &str) -> anyhow::R
 }
 
 /// In lower case.
-pub(crate) fn ending(path: &Path) -> &'static str {
+pub(super) fn ending(path: &Path) -> &'static str {
     const KNOWN: [&str; 7] = ["npy", "npz", "json", "jpg", "jpeg", "png", "bmp"];
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     KNOWN.into_iter().find(|known| known.eq_ignore_ascii_case(ending)).unwrap_or_default()
 }
 
-pub(crate) fn list(tensors: &[TensorInfo]) -> String {
+pub(super) fn list(tensors: &[TensorInfo]) -> String {
     tensors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -221,10 +222,24 @@ fn of_image(input: &TensorInfo, imgsz: Option<[u32; 2]>) -> anyhow::Result<Vec<u
     axes.collect()
 }
 
+/// One input, for a reader.
+#[derive(Debug, Serialize)]
+pub struct InputSummary {
+    /// Its name.
+    pub name: String,
+    /// Its element type.
+    pub dtype: DType,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// In words.
+    pub from: String,
+}
+
 /// Everything that goes in, read.
-pub(crate) struct Feed {
+pub struct ModelInputs {
     items: Vec<Item>,
-    pub(crate) notes: Vec<String>,
+    /// What to know about them.
+    pub notes: Vec<String>,
 }
 
 enum Item {
@@ -233,12 +248,12 @@ enum Item {
 }
 
 /// An image on its way into an input.
-pub(crate) struct Picture {
-    pub(crate) path: PathBuf,
-    pub(crate) image: Image,
+pub(super) struct Picture {
+    pub(super) path: PathBuf,
+    pub(super) image: Image,
     /// Height and width of the input.
-    pub(crate) size: [u32; 2],
-    pub(crate) letterbox: Letterbox,
+    pub(super) size: [u32; 2],
+    pub(super) letterbox: Letterbox,
     fit: Fit,
     batch: usize,
 }
@@ -263,9 +278,9 @@ impl Picture {
     }
 }
 
-impl Feed {
+impl ModelInputs {
     /// The image, if there is one.
-    pub(crate) fn picture(&self) -> Option<&Picture> {
+    pub(super) fn picture(&self) -> Option<&Picture> {
         self.items.iter().find_map(|item| match item {
             Item::Picture(picture) => Some(&**picture),
             Item::Values { .. } => None,
@@ -273,12 +288,12 @@ impl Feed {
     }
 
     /// Height and width of the input that the image goes to.
-    pub(crate) fn image_size(&self) -> Option<[u32; 2]> {
+    pub fn image_size(&self) -> Option<[u32; 2]> {
         self.picture().map(|picture| picture.size)
     }
 
     /// Changes how the image is brought to size; whether that is a change.
-    pub(crate) fn refit(&mut self, fit: Fit) -> bool {
+    pub fn refit(&mut self, fit: Fit) -> bool {
         let mut changed = false;
         for item in &mut self.items {
             if let Item::Picture(picture) = item {
@@ -290,7 +305,7 @@ impl Feed {
     }
 
     /// Fills the inputs of the session.
-    pub(crate) fn fill(&mut self, session: &mut dyn Session) {
+    pub fn fill(&mut self, session: &mut dyn Session) {
         for (index, item) in self.items.iter_mut().enumerate() {
             match item {
                 Item::Values { values, .. } => fill(values, session.input(0, index)),
@@ -309,7 +324,7 @@ impl Feed {
     }
 
     /// For the summary.
-    pub(crate) fn summaries(&self, inputs: &[TensorSpec]) -> Vec<InputSummary> {
+    pub fn summaries(&self, inputs: &[TensorSpec]) -> Vec<InputSummary> {
         let summary = |(input, item): (&TensorSpec, &Item)| {
             let from = match item {
                 Item::Values { path, .. } => path.display().to_string(),
