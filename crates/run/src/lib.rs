@@ -30,5 +30,5 @@ pub use self::machine::machine;
 pub use self::maker::{Made, Maker, NotMade};
 pub use self::redactor::Redactor;
 pub use self::resume::{earlier_run, resumed};
-pub use self::runner::{Beginning, Ending, Run, estimate_s, longest_s, resumed_info, run_info};
+pub use self::runner::{Ending, Run, RunSetup, estimate_s, longest_s, resumed_info, run_info};
 pub use self::spectator::Spectator;

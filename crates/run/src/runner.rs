@@ -84,7 +84,7 @@ enum Waited {
 }
 
 /// What a run begins with.
-pub struct Beginning {
+pub struct RunSetup {
     pub info: RunInfo,
     pub plan: Plan,
     pub fates: BTreeMap<String, Fate>,
@@ -112,13 +112,13 @@ pub struct Ending {
 
 impl Run {
     pub fn new(
-        begin: Beginning,
+        begin: RunSetup,
         files: Files,
         interrupt: Interrupt,
         mut spectator: Box<dyn Spectator>,
     ) -> anyhow::Result<Run> {
-        let Beginning { info, plan, fates, earlier, environment, .. } = begin;
-        let Beginning { reference_cache, artifact_cache, baseline, lock, .. } = begin;
+        let RunSetup { info, plan, fates, earlier, environment, .. } = begin;
+        let RunSetup { reference_cache, artifact_cache, baseline, lock, .. } = begin;
         let (sender, messages) = channel();
         plan.cells.iter().for_each(|cell| spectator.add(&cell.id));
         let mut earlier_samples = match &earlier {

@@ -28,7 +28,7 @@ use prony_plan::refuse_strange_baseline;
 use prony_plan::{Machine, Resolved, resolve};
 use prony_run::machine;
 use prony_run::{
-    Beginning, Ending, Files, Redactor, Run, Written, check_data, earlier_run, engines_to_build, estimate_s,
+    Ending, Files, Redactor, Run, RunSetup, Written, check_data, earlier_run, engines_to_build, estimate_s,
     refuse_if_written, resumed, resumed_info, run_info, utc_stamp,
 };
 use prony_runtimes::home;
@@ -118,7 +118,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Some((_, record)) => resumed_info(&record.run),
         None => run_info(id, std::env::args_os().map(|word| to_text(&word)).collect(), VERSION)?,
     };
-    let begin = Beginning {
+    let begin = RunSetup {
         info,
         plan: resolved.plan,
         fates: resolved.fates,
