@@ -9,6 +9,7 @@ mod waves;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -16,10 +17,11 @@ use anyhow::Context as _;
 use prony_bench::now_ns;
 use prony_files::Kind;
 use prony_judge as judge;
+use prony_plan::OpenedModels;
+use prony_source::dataset::Dataset;
 use prony_types::{
-    BackendName, CellRecord, CellStatus, Command, Environment, EvaluateOrder, EvaluationSpec, Event, EventKind,
-    FailureKind, Fate, Job, MeasureJob, MemorySafety, Plan, RunInfo, RunRecord, SCHEMA, Sitting, Telemetry,
-    WORKER_PROTOCOL,
+    BackendName, CellRecord, CellStatus, Command, Environment, EvaluationSpec, Event, EventKind, FailureKind, Fate,
+    Job, MeasureJob, MemorySafety, Plan, RunInfo, RunRecord, SCHEMA, Sitting, Telemetry, WORKER_PROTOCOL,
 };
 
 use prony_work::{Interrupt, short_time};
@@ -62,6 +64,8 @@ pub struct Run {
     sender: Sender<Message>,
     telemetry: Vec<Telemetry>,
     scores: Scores,
+    /// What was read of the models, so that none is read for every cell.
+    models: OpenedModels,
     oom: OomWatch,
     /// What cells took, for those that are loaded later.
     ledger: Ledger,
@@ -98,6 +102,10 @@ pub struct RunSetup {
     pub artifact_cache: Option<PathBuf>,
     /// What relative limits are held against.
     pub baseline: Option<RunRecord>,
+    /// Data on disk to score on.
+    pub data: Option<Arc<Dataset>>,
+    /// What was read of the models.
+    pub models: OpenedModels,
     /// Held until the last cell has ended.
     pub lock: Option<MachineLock>,
 }
@@ -118,7 +126,7 @@ impl Run {
         mut spectator: Box<dyn Spectator>,
     ) -> anyhow::Result<Run> {
         let RunSetup { info, plan, fates, earlier, environment, .. } = begin;
-        let RunSetup { reference_cache, artifact_cache, baseline, lock, .. } = begin;
+        let RunSetup { reference_cache, artifact_cache, baseline, data, models, lock, .. } = begin;
         let (sender, messages) = channel();
         plan.cells.iter().for_each(|cell| spectator.add(&cell.id));
         let mut earlier_samples = match &earlier {
@@ -173,7 +181,8 @@ impl Run {
             messages,
             sender,
             telemetry: Vec::new(),
-            scores: Scores::default(),
+            scores: Scores::new(data),
+            models,
             oom: OomWatch::new(oom::memory_root()),
             ledger: Ledger::default(),
             rounds,
@@ -370,10 +379,11 @@ impl Run {
         let folder = self.files.cell_dir(&self.cells[index].fold.record.slug).map_err(|e| e.to_string())?;
         let folder = std::path::absolute(folder).map_err(|e| e.to_string())?;
         let detections = folder.join(accuracy::DETECTIONS);
-        let order = EvaluateOrder { data: spec.data.clone(), post: spec.post, detections };
+        let order = self.scores.order(spec, &self.files, detections)?;
         self.order(index, &Command::Evaluate(order), Doing::Evaluating);
         self.wait(index, |event| matches!(event, EventKind::Evaluated { .. }));
         self.sensors.point_at(None);
+        self.scores.retract(&self.files);
         let cell = &mut self.cells[index];
         let Some(evaluated) = cell.fold.evaluated.take() else { return Ok(()) };
         let source = &cell.spec.model.source;
@@ -713,7 +723,7 @@ impl Run {
 }
 
 /// The identity of a run that begins now.
-pub fn run_info(id: String, command: Vec<String>, version: &str) -> anyhow::Result<RunInfo> {
+pub(crate) fn run_info(id: String, command: Vec<String>, version: &str) -> anyhow::Result<RunInfo> {
     let binary = std::fs::read(std::env::current_exe()?).context("cannot read this very binary")?;
     Ok(RunInfo {
         id,
@@ -731,7 +741,7 @@ pub fn run_info(id: String, command: Vec<String>, version: &str) -> anyhow::Resu
 }
 
 /// The identity of a run that goes on now.
-pub fn resumed_info(earlier: &RunInfo) -> RunInfo {
+pub(crate) fn resumed_info(earlier: &RunInfo) -> RunInfo {
     let mut info = RunInfo { finished: None, exit_code: None, ..earlier.clone() };
     info.resumed.push(Sitting { started: files::utc_now(), anchor_ns: now_ns() });
     info

@@ -10,4 +10,4 @@ pub use self::child::{Supervised, WORKER_VERB};
 pub use self::death::Death;
 pub use self::interrupt::Interrupt;
 pub use self::mortal::{CHILD_VERB, die_with_parent, mortal, run_child};
-pub use self::watch::{Length, Step, Watcher, megabytes, short_time};
+pub use self::watch::{Length, Step, Unwatched, Watcher, megabytes, short_time};

@@ -35,6 +35,28 @@ pub trait Step {
     fn says(&self, text: &str);
 }
 
+/// Nobody who is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn say(&self, _: &str) {}
+
+    fn warn(&self, _: &str) {}
+
+    fn step(&self, _: &str, _: Length) -> Box<dyn Step> {
+        Box::new(Unwatched)
+    }
+}
+
+impl Step for Unwatched {
+    fn at(&self, _: u64) {}
+
+    fn begin_at(&self, _: u64) {}
+
+    fn says(&self, text: &str) {}
+}
+
 /// `29.4 MB`.
 pub fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)

@@ -2,7 +2,8 @@
 
 use prony_types::{CellStatus, RuntimeSpec};
 
-use super::super::{Resolved, resolve};
+use super::super::Resolved;
+use super::super::tests::resolve;
 use super::*;
 use crate::options::{DeviceIndex, Library, Size};
 
@@ -21,7 +22,7 @@ fn on(ready: &[BackendName], gpus: u32, options: BenchOptions) -> anyhow::Result
         true => "no NVIDIA GPU".to_owned(),
         false => format!("install {backend}"),
     };
-    let machine = Machine { runtime: &runtime, absent: &absent, gpus, cpus: 2, cache: None, mem_available_bytes: None };
+    let machine = Machine { runtime: &runtime, absent: &absent, gpus, cpus: 2, mem_available_bytes: None };
     resolve(options, &machine)
 }
 
@@ -156,7 +157,7 @@ fn what_no_ready_backend_can_run_is_left_to_the_embedded_engine() {
         other => Err(format!("{other}: not here")),
     };
     let absent = |_| "not here".to_owned();
-    let machine = Machine { runtime: &lean, absent: &absent, gpus: 1, cpus: 2, cache: None, mem_available_bytes: None };
+    let machine = Machine { runtime: &lean, absent: &absent, gpus: 1, cpus: 2, mem_available_bytes: None };
     let resolved = resolve(rgb(), &machine).unwrap();
     assert_eq!(ids(&resolved), ["tensorrt:fp16", "tensorrt:fp32", "rten:fp32"]);
     assert!(resolved.fates.values().all(|fate| fate.status == CellStatus::Skipped) && resolved.fates.len() == 2);

@@ -12,7 +12,7 @@ use anyhow::bail;
 use prony_store::RunFolder;
 use prony_types::os_text::to_text;
 use prony_types::text::printable;
-use prony_types::{CellStatus, ExitCode, Making, RunRecord};
+use prony_types::{ExitCode, Making, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -24,78 +24,36 @@ use crate::command::{tell_trusted, terminal_width, with_sign_of_life};
 use crate::output::{Cells, Painted, StdoutError, View, print, print_painted};
 use crate::version::VERSION;
 use prony_plan::options::BenchOptions;
-use prony_plan::refuse_strange_baseline;
-use prony_plan::{Machine, Resolved, resolve};
-use prony_run::machine;
+use prony_plan::{Inputs, Request, Resolved};
 use prony_run::{
-    Ending, Files, Redactor, Run, RunSetup, Written, check_data, earlier_run, engines_to_build, estimate_s,
-    refuse_if_written, resumed, resumed_info, run_info, utc_stamp,
+    Ending, Files, Redactor, Run, Site, Written, earlier_run, estimate_s, refuse_if_written, resume, start,
 };
 use prony_runtimes::home;
-use prony_runtimes::{absent, choose};
 use prony_work::{Interrupt, short_time};
 
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let earlier = args.resume.as_deref().map(earlier_run).transpose()?;
     let file = args.plan.as_deref().map(BenchOptions::read).transpose()?.unwrap_or_default();
     let options = args.options.clone().or(file);
-    let runs = options.out.clone().unwrap_or_else(|| "runs".into());
-    // A record is data: no library is opened because one names it.
-    let explicit: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
-    let cache = home::folder(options.home.as_deref()).ok().map(|home| home::cache(&home));
     // What is wrong whatever the machine has is said before there is anything to wait for.
-    match &earlier {
-        Some((folder, _)) => refuse_if_written(folder.path())?,
-        None => {
-            let ideal = resolve(options.clone(), &Machine::ideal(cache.clone(), &View))?;
-            ideal.plan.evaluation.map(|spec| check_data(&spec.data)).transpose()?;
-        }
-    }
+    let asked = ask(args, &options)?;
     // From here on a Ctrl-C is an orderly end. Libraries are opened below: not beside another run's timed cell.
     let interrupt = Interrupt::listen()?;
-    let timed = earlier.as_ref().map_or(!options.only_scored, |(_, record)| record.plan.timed);
     let mut lock = None;
-    if timed && !args.dry_run {
+    if asked.is_timed() && !args.dry_run {
         lock = wait_for_machine(&interrupt, args.wait)?;
         if lock.is_none() {
             return Ok(ExitCode::Interrupted);
         }
     }
-    let look = || machine(&runs, options.home.as_deref(), &explicit);
-    let (environment, found) = with_sign_of_life("looking at this machine", look)?;
-    tell_trusted(&found);
-    let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
-    let own_home = options.home.clone();
-    let artifact_cache = cache.as_deref().map(home::artifacts);
-    let resolved = match &earlier {
-        Some((_, record)) => resumed(record, &args.options, &environment, &found, cache.as_deref())?,
-        None => {
-            let here = Machine {
-                runtime: &|backend| choose(&found, backend),
-                absent: &|backend| absent(&found, backend),
-                gpus: found.gpus.len() as u32,
-                cpus: environment.cpu.usable,
-                cache,
-                // What a container leaves, where that is less than the machine has.
-                mem_available_bytes: prony_probe::MemoryRoom::read(Path::new("/")).map(|room| room.available),
-                watcher: &View,
-            };
-            resolve(options, &here)?
-        }
+    let site = look(&options)?;
+    let planned = match asked {
+        Asked::Start(inputs) => start(*inputs, site)?,
+        Asked::Resume(earlier) => resume(*earlier, &args.options, site)?,
     };
-    let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
-    let kept: Vec<&str> =
-        kept.filter(|cell| cell.status == CellStatus::Completed).map(|cell| cell.id.as_str()).collect();
-    let baseline = resolved.plan.gates.baseline.as_deref().map(prony_store::read_record_at).transpose()?;
-    baseline.iter().try_for_each(|run| refuse_strange_baseline(run, &resolved))?;
-    let to_run = || {
-        let left = |id: &str| !resolved.fates.contains_key(id) && !kept.contains(&id);
-        resolved.plan.cells.iter().filter(move |cell| left(&cell.id))
-    };
-    let engines = engines_to_build(to_run(), artifact_cache.as_deref(), &found.gpus);
-    let summary = summary(&resolved.plan, &to_run().collect::<Vec<_>>(), engines);
+    let engines = planned.engines_to_build();
+    let summary = summary(&planned.resolved.plan, &planned.to_run(), engines);
     if args.dry_run {
-        return dry_run(&resolved, &kept, &summary, args.print.json);
+        return dry_run(&planned.resolved, &planned.kept(), &summary, args.print.json);
     }
     // Nothing else is timed in a run that only scores, but kernels are while an engine is built.
     if lock.is_none() && engines > 0 {
@@ -104,31 +62,13 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::Interrupted);
         }
     }
-    let folder = match &earlier {
-        Some((folder, _)) => RunFolder::open(folder.path())?,
-        None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
-    };
-    let redactor =
-        resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref(), &environment));
+    let folder = planned.open_folder()?;
+    let redactor = planned.redactor(folder.path());
     let id = folder.id();
     let files = Files::new(folder, redactor.clone())?;
     start_log(files.run_log()?, args.verbose, redactor);
-    greet(&resolved, &summary, files.path());
-    let info = match &earlier {
-        Some((_, record)) => resumed_info(&record.run),
-        None => run_info(id, std::env::args_os().map(|word| to_text(&word)).collect(), VERSION)?,
-    };
-    let begin = RunSetup {
-        info,
-        plan: resolved.plan,
-        fates: resolved.fates,
-        earlier: earlier.map(|(_, record)| record),
-        environment,
-        reference_cache,
-        artifact_cache,
-        baseline,
-        lock,
-    };
+    greet(&planned.resolved, &summary, files.path());
+    let begin = planned.set_up(id, std::env::args_os().map(|word| to_text(&word)).collect(), VERSION, lock)?;
     let cells = Cells::new(begin.plan.cells.iter().map(|cell| cell.id.as_str()));
     let Ending { record, files, nothing_ran } = Run::new(begin, files, interrupt, Box::new(cells))?.execute()?;
     if nothing_ran && args.resume.is_none() {
@@ -146,6 +86,44 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     }
     shown?;
     Ok(record.run.exit_code.unwrap_or(ExitCode::CellFailed))
+}
+
+/// What is to be run: something new, or the rest of an earlier run.
+enum Asked {
+    Start(Box<Inputs>),
+    Resume(Box<(RunFolder, RunRecord)>),
+}
+
+impl Asked {
+    fn is_timed(&self) -> bool {
+        match self {
+            Asked::Start(inputs) => inputs.is_timed(),
+            Asked::Resume(earlier) => earlier.1.plan.timed,
+        }
+    }
+}
+
+/// Opens what was asked for.
+fn ask(args: &BenchArgs, options: &BenchOptions) -> anyhow::Result<Asked> {
+    if let Some(path) = &args.resume {
+        let earlier = earlier_run(path)?;
+        refuse_if_written(earlier.0.path())?;
+        return Ok(Asked::Resume(Box::new(earlier)));
+    }
+    let cache = home::folder(options.home.as_deref()).ok().map(|home| home::cache(&home));
+    let inputs = Request::new(options.clone())?.open(cache, &View)?;
+    Ok(Asked::Start(Box::new(inputs)))
+}
+
+/// Looks at this machine, and says which libraries of others were trusted.
+fn look(options: &BenchOptions) -> anyhow::Result<Site> {
+    let runs = options.out.clone().unwrap_or_else(|| "runs".into());
+    // A record is data: no library is opened because one names it.
+    let libraries: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    let look = || Site::look(&runs, options.home.as_deref(), &libraries);
+    let site = with_sign_of_life("looking at this machine", look)?;
+    tell_trusted(&site.found);
+    Ok(site)
 }
 
 /// Everything goes to `run.log`; with `--verbose` it is said aloud too.

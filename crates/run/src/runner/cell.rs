@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use prony_model::Cost;
+use prony_plan::models::GraphCost;
 use prony_types::{CellSpec, CellStatus, Command, FailureKind, OutOfMemory, Phase};
 
 use crate::fold::CellFold;
@@ -63,7 +63,7 @@ pub(super) struct RunCell {
     /// The most memory that its worker was seen to hold by itself.
     pub(super) peak_bytes: u64,
     /// What its graph costs, or why that is not known; until it is loaded.
-    pub(super) cost: Option<Result<Cost, String>>,
+    pub(super) cost: Option<GraphCost>,
     /// Samples that are in `samples.csv` already.
     logged: usize,
     beats: u64,

@@ -17,7 +17,7 @@ impl Run {
             if self.interrupt.asked() {
                 return;
             }
-            let cost = roofline::cell_cost(&cell.spec);
+            let cost = self.models.cost(&cell.spec);
             if cost.is_ok() && matches!(cell.spec.precision, Precision::Fp32 | Precision::Native) {
                 roofline::measure_cpu(&mut self.record.environment.peaks, &Where::of(&cell.spec));
             }
@@ -36,7 +36,8 @@ impl Run {
             environment.peaks.push(peak.clone());
         }
         let record = &mut cell.fold.record;
-        match cost.and_then(|cost| roofline::floor(&cost, &peak?)) {
+        let floor = cost.as_ref().as_ref().map_err(Clone::clone).and_then(|cost| roofline::floor(cost, &peak?));
+        match floor {
             Ok(floor) => record.roofline = Some(floor),
             Err(reason) => record.roofline_absent = Some(reason),
         }

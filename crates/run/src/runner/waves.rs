@@ -10,7 +10,6 @@ use super::cell::{Doing, RunCell};
 use super::{Run, Waited};
 use crate::footprint::{self, Footprint};
 use crate::oom::memory_root;
-use crate::roofline;
 
 const MIB: u64 = 1 << 20;
 /// Share of a device's memory that cells may take; the rest is the driver's and other programs'.
@@ -203,15 +202,13 @@ impl Run {
         {
             return;
         }
-        let Run { cells, record, .. } = self;
+        let Run { cells, record, models, .. } = self;
         for cell in cells.iter_mut().filter(|cell| cell.is_waiting() && cell.footprint.is_none()) {
             let unified = unified(&record.environment.gpus, cell);
-            let read = match &cell.cost {
-                Some(known) => known.clone().ok(),
-                None => roofline::cell_cost(&cell.spec).ok(),
-            };
+            let cost = models.cost(&cell.spec);
             let bytes = footprint::file_bytes(&cell.spec);
-            let estimate = Footprint::estimate(&cell.spec, &record.plan.input, read.as_ref(), bytes, unified);
+            let estimate =
+                Footprint::estimate(&cell.spec, &record.plan.input, cost.as_ref().as_ref().ok(), bytes, unified);
             cell.footprint = Some(estimate);
         }
     }
