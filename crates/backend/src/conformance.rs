@@ -57,7 +57,7 @@ pub fn model_file(proto: &ModelProto) -> Result<ModelFile, String> {
     let read = ModelFile::read(&path).map_err(|e| e.to_string());
     let _ = std::fs::remove_file(&path);
     // Without the path: the bytes are all there is.
-    read.map(|file| ModelFile { path: None, bytes: bytes.into(), ..file })
+    read.map(|file| ModelFile { path: None, descriptor: None, bytes: bytes.into(), ..file })
 }
 
 fn graph(

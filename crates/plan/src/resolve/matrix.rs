@@ -14,7 +14,7 @@ use prony_types::{
 use super::Machine;
 use super::provider::for_model;
 use super::selection::{Precisions, Selection};
-use crate::engine_options::EngineArgs;
+use crate::engine_options::{EngineArgs, decide_engine};
 use crate::named::stem;
 
 /// What a matrix is made of.
@@ -247,23 +247,19 @@ impl Matrix<'_> {
         let input = |error: anyhow::Error| Problem::Input(format!("{error:#}"));
         let builtin = matches!(cell.model.source, ModelSource::Builtin(_));
         let mut engine = self.engine.spec(cell.precision, builtin).map_err(input)?;
-        // A graph that quantises by itself needs no ranges.
-        let quantises = precision_of(info) == Precision::Int8;
-        if quantises {
-            engine.calibration = None;
-        } else if let (Precision::Int8, None, Some(images)) = (cell.precision, &engine.calibration, self.images) {
+        if let (Precision::Int8, None, Some(images)) = (cell.precision, &engine.calibration, self.images) {
             let own = EngineArgs { calibration: Some(images.to_owned()), ..self.engine.clone() };
             engine.calibration = own.spec(cell.precision, builtin).map_err(input)?.calibration;
         }
+        // A graph that quantises by itself needs no ranges.
+        let quantises = precision_of(info) == Precision::Int8;
+        decide_engine(&mut engine, info, self.provider.gpu_mem_limit_bytes);
         if cell.precision == Precision::Int8 && engine.calibration.is_none() && !quantises {
             return Err(Problem::Ranges(format!("{}: {NO_RANGES}", cell.backend)));
         }
         if cell.rewrite.is_some() {
             // The graph will bring them.
             engine.calibration = None;
-        }
-        if let (None, Some(limit)) = (engine.workspace_bytes, self.provider.gpu_mem_limit_bytes) {
-            engine.workspace_bytes = Some(limit / 2);
         }
         cell.engine = Some(engine);
         if cell.backend == BackendName::Trtexec {
