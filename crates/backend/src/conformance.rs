@@ -75,7 +75,7 @@ pub fn model_file(proto: &ModelProto) -> Result<ModelFile, Broken> {
     let read = ModelFile::read(&path).map_err(Broken::Model);
     let _ = std::fs::remove_file(&path);
     // Without the path: the bytes are all there is.
-    read.map(|file| ModelFile { path: None, bytes: bytes.into(), ..file })
+    read.map(|file| ModelFile { path: None, descriptor: None, bytes: bytes.into(), ..file })
 }
 
 fn graph(

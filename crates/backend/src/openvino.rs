@@ -75,7 +75,7 @@ fn open_on(
 }
 
 fn read(core: &mut Core, spec: &SessionSpec<'_>) -> Result<Model, BackendError> {
-    let Some(path) = &spec.model.path else {
+    let Some(path) = &spec.model.load_path() else {
         return core.read_model_from_buffer(&spec.model.bytes, None).map_err(|e| load_error(&e));
     };
     // By path, so that weights in a separate file beside it are found.

@@ -101,12 +101,12 @@ impl Ort {
             adjust(builder)
         };
         let mut builder = build().map_err(|e| self.unsupported(one_line(&e)))?;
-        let session = match &spec.model.path {
+        let session = match &spec.model.load_path() {
             // By path, so that weights in a separate file beside it are found.
             Some(path) => builder.commit_from_file(path),
             None => builder.commit_from_memory(&spec.model.bytes),
         };
-        session.map_err(|error| self.explain(&error.to_string()))
+        session.map_err(|error| self.explain(&spec.model.with_its_own_path(&error.to_string())))
     }
 
     /// A refused fallback in words that say what to do.

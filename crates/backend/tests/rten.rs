@@ -260,3 +260,16 @@ fn what_cannot_be_computed_is_refused_by_name() {
     };
     refused(&unknown(vec![]), "Conv y: it has no kernel_shape, and the shape of its weight w is not known");
 }
+
+#[test]
+fn a_file_that_took_the_place_of_the_hashed_one_was_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.onnx");
+    std::fs::write(&path, prony_model::builtin(SceneKind::Rgb)).unwrap();
+    let mut model = ModelFile::read(&path).unwrap();
+    model.forget_bytes_on_disk();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, b"something else").unwrap();
+    let session = backend(BackendName::Rten).open(&SessionSpec::new(&model)).unwrap();
+    assert_eq!(session.inputs()[0].shape, [1, 3, 320, 320]);
+}

@@ -10,7 +10,9 @@ use prony_source::coco::{ResultRow, ResultWriter};
 use prony_source::dataset::{self, Dataset, classes};
 use prony_source::folder::Loader;
 use prony_source::scenes;
-use prony_types::{Detection, EvaluateOrder, EvaluatedData, EvaluationProblem, FailureKind, Metadata, ModelSource};
+use prony_types::{
+    Detection, EvaluateData, EvaluateOrder, EvaluatedData, EvaluationProblem, FailureKind, Metadata, ModelSource,
+};
 use prony_vision::{Letterbox, Preprocessor};
 
 use crate::measure::{Cell, MeasureError, Pipeline};
@@ -67,7 +69,10 @@ pub(crate) fn evaluate(
         return Err(absent(format!("the model's class names cannot be read: {problem}")));
     }
     let names = &metadata.names;
-    let data = dataset::open(&order.data, scenes::kind_for(model, names)).map_err(absent)?;
+    let data = match &order.data {
+        EvaluateData::Scenes(spec) => dataset::open(spec, scenes::kind_for(model, names)).map_err(absent)?,
+        EvaluateData::Images(images) => dataset::read_chosen(images).map_err(failed)?,
+    };
     let map = classes::map(names, decoder.head().classes(), &data.categories).map_err(absent)?;
     let preprocessor = detector.preprocessor.fresh();
     let mut writer = ResultWriter::create(&order.detections).map_err(failed)?;

@@ -115,13 +115,13 @@ struct Loaded {
 fn prepare(
     channel: &mut Channel,
     job: &MeasureJob,
+    model: ModelFile,
     host_peak: fn() -> Option<u64>,
     scenes: Option<SceneKind>,
     count: u32,
 ) -> Result<Loaded, Failure> {
-    same_protocol(job.protocol)?;
     let ring = RingWriter::inherit(job.ring_fd).map_err(|e| Failure::new(FailureKind::Internal, e))?;
-    let mut loaded = load(channel, job, host_peak, scenes, ring)?;
+    let mut loaded = load(channel, job, model, host_peak, scenes, ring)?;
     let cell = &mut loaded.cell;
     cold_start(channel, job, cell, &loaded.model.info.metadata)?;
     if let Pipeline::Detector(_) = cell.pipeline {
@@ -141,11 +141,13 @@ fn reference(channel: &mut Channel, job: ReferenceJob) -> Result<(), Failure> {
     let folder = file.parent().map(Path::to_owned).unwrap_or_default();
     // Not more than the cells have, so that all of them wrap around at the same frame.
     let count = reference::frames_for(cell.batch).min(input.frames.max(1));
-    if cell.batch > 1 && cell.head != HeadChoice::None && takes_any_batch(&open_as_planned(&cell.model)?) {
+    same_protocol(protocol)?;
+    let model = open_as_planned(&cell.model)?;
+    if cell.batch > 1 && cell.head != HeadChoice::None && takes_any_batch(&model) {
         cell.batch = 1;
     }
     let job = MeasureJob { protocol, cell, slot: 0, input, post, warmup_s: None, folder, ring_fd, fault: None };
-    let mut loaded = prepare(channel, &job, || None, Some(scenes), count)?;
+    let mut loaded = prepare(channel, &job, model, || None, Some(scenes), count)?;
     let record = loaded.cell.session.record();
     let by = format!("{} on {} {}", loaded.cell.session.executed(), record.name, record.version.unwrap_or_default());
     let reference = reference::compute(&mut loaded.cell, by.trim_end().to_owned(), count as usize, epsilon)?;
@@ -160,11 +162,12 @@ fn measure(
     host_peak: fn() -> Option<u64>,
     load: fn() -> LoadSnapshot,
 ) -> Result<(), Failure> {
+    same_protocol(job.protocol)?;
     if job.cell.backend == BackendName::Trtexec {
-        same_protocol(job.protocol)?;
         return trtexec::measure(channel, job);
     }
-    let mut loaded = prepare(channel, job, host_peak, None, job.input.frames.max(1))?;
+    let model = open_as_planned(&job.cell.model)?;
+    let mut loaded = prepare(channel, job, model, host_peak, None, job.input.frames.max(1))?;
     let cell = &mut loaded.cell;
     cell.replay(0)?;
     let mut device = cell.session.device_use();
@@ -301,10 +304,12 @@ fn session_spec<'a>(
     }
 }
 
-/// Opens the model and makes a session. Files are hashed before: `load_ms` is of the session alone.
+/// Makes a session. Files are hashed before, and read again by the backend, from the same descriptor: `load_ms` is of the
+/// session alone, with what it reads.
 fn load(
     channel: &mut Channel,
     job: &MeasureJob,
+    mut model: ModelFile,
     host_peak: fn() -> Option<u64>,
     scenes: Option<SceneKind>,
     ring: RingWriter,
@@ -315,7 +320,6 @@ fn load(
     if let Err(reason) = affinity::pin(&cpus) {
         tracing::warn!("cannot pin to CPUs {cpus:?}: {reason}");
     }
-    let mut model = open_as_planned(&spec.model)?;
     // A backend reads the file by itself; a second copy in memory would be counted as the model's.
     model.forget_bytes_on_disk();
     let open = |artifact| prony_backend::open_artifact(artifact, spec.backend);

@@ -26,6 +26,14 @@ pub fn read(path: &Path, kind: Kind) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads a whole file and keeps it open, for whoever has to read the very same file again; see [`open`].
+pub fn read_and_keep(path: &Path, kind: Kind) -> io::Result<(Vec<u8>, File)> {
+    let mut file = open(path, kind)?;
+    let mut bytes = Vec::new();
+    all_of(&mut file, kind, PATIENCE, &mut bytes)?;
+    Ok((bytes, file))
+}
+
 /// Reads a whole file behind what is in `bytes`; see [`open`].
 pub fn read_into(path: &Path, kind: Kind, bytes: &mut Vec<u8>) -> io::Result<()> {
     all_of(&mut open(path, kind)?, kind, PATIENCE, bytes)

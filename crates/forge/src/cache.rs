@@ -6,10 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use prony_backend::open_model;
 use prony_files::{Folder, Kind};
 use prony_model::ENGINE_SCHEMA;
-use prony_types::{CellSpec, EngineSpec};
+use prony_types::{CellSpec, EngineSpec, ModelInfo};
 
 use crate::error::ForgeError;
 use crate::lock::Lock;
@@ -242,7 +241,7 @@ impl Cache {
 
 /// Whether the cache has an engine for a cell, by sidecars alone: the same model, built the same way by the same TensorRT for a
 /// GPU of this name. Whether it is whole and fits to the last field is found when it is taken.
-pub fn has_engine(cache: &Path, cell: &CellSpec, gpu: &str) -> bool {
+pub fn has_engine(cache: &Path, cell: &CellSpec, info: &ModelInfo, gpu: &str) -> bool {
     let runtime = cell.builder.as_ref().or(cell.runtime.as_ref());
     let (Some(engine), Some(runtime), None) = (&cell.engine, runtime, &cell.rewrite) else { return false };
     let like = |recipe: &Recipe| {
@@ -255,8 +254,7 @@ pub fn has_engine(cache: &Path, cell: &CellSpec, gpu: &str) -> bool {
     if candidates.peek().is_none() {
         return false;
     }
-    let Ok(model) = open_model(&cell.model.source) else { return false };
-    let profile = shape::profile(&model.info.inputs, &engine.profile, cell.batch, cell.imgsz);
+    let profile = shape::profile(&info.inputs, &engine.profile, cell.batch, cell.imgsz);
     let Ok(profile) = profile else { return false };
     let wanted = EngineSpec { profile, ..engine.clone() };
     candidates.any(|recipe| recipe.is_of_same_kind(&Recipe { engine: wanted.clone(), ..recipe.clone() }))

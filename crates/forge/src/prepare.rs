@@ -77,7 +77,7 @@ pub fn prepare(
     let driver = Driver::open(None)?;
     let gpu = Gpu::open(job.device).map_err(|error| ForgeError::Unsupported(error.to_string()))?;
     let mut notes = Vec::new();
-    let spec = decide(job, &model, &mut notes)?;
+    let spec = complete(job, &model)?;
     let situation = Situation {
         family: library.family(),
         version: library.version(),
@@ -151,19 +151,17 @@ pub(crate) fn open_as_asked(spec: &ModelSpec) -> Result<ModelFile, ForgeError> {
     Ok(model)
 }
 
-/// The spec with everything decided that the model and the limits decide.
-fn decide(job: &PrepareJob, model: &ModelFile, notes: &mut Vec<String>) -> Result<EngineSpec, ForgeError> {
+/// The spec with the shapes of every input, if all that the model and the limits decide was decided when it was planned.
+fn complete(job: &PrepareJob, model: &ModelFile) -> Result<EngineSpec, ForgeError> {
     let mut spec = job.engine.clone();
+    let undecided = |what: &str| Err(ForgeError::Unsupported(format!("{what}; this is a mistake of prony's")));
+    if spec.workspace_bytes.is_none() && job.gpu_mem_limit_bytes.is_some() {
+        return undecided("no workspace was planned for a build with a limit of device memory");
+    }
+    if spec.calibration.is_some() && precision_of(&model.info) == Precision::Int8 {
+        return undecided("calibration was planned for a graph that brings its own int8 ranges");
+    }
     spec.profile = shape::profile(&model.info.inputs, &spec.profile, job.batch, job.imgsz)?;
-    if let (None, Some(limit)) = (spec.workspace_bytes, job.gpu_mem_limit_bytes) {
-        // Weights, activations and what the builder times need the other half.
-        spec.workspace_bytes = Some(limit / 2);
-    }
-    let brings = precision_of(&model.info);
-    if spec.calibration.is_some() && brings == Precision::Int8 {
-        notes.push("the graph brings its own int8 ranges, so nothing is calibrated".to_owned());
-        spec.calibration = None;
-    }
     Ok(spec)
 }
 

@@ -1,6 +1,10 @@
 //! A model file in memory: its bytes, its identity and what it says about itself.
 
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use prony_files::Kind;
 use prony_types::{ModelInfo, ModelSource, SceneKind};
@@ -25,6 +29,8 @@ pub struct ModelFile {
     pub path: Option<PathBuf>,
     /// What is known of it where it is a TensorRT engine.
     pub engine: Option<EngineFile>,
+    /// The file that was hashed, still open; see [`ModelFile::load_path`].
+    pub descriptor: Option<Arc<File>>,
 }
 
 impl ModelFile {
@@ -50,10 +56,11 @@ impl ModelFile {
         if engine::is_engine(path) {
             let (bytes, sha256, engine) = engine::open(path)?;
             let (info, path) = (engine.info(), Some(path.to_owned()));
-            return Ok(ModelFile { bytes, sha256, info, path, engine: Some(engine) });
+            return Ok(ModelFile { bytes, sha256, info, path, engine: Some(engine), descriptor: None });
         }
-        let bytes = prony_files::read(path, Kind::Model).map_err(unreadable)?;
-        ModelFile::parse(&path.display().to_string(), bytes.into(), Some(path.to_owned()))
+        let (bytes, file) = prony_files::read_and_keep(path, Kind::Model).map_err(unreadable)?;
+        let parsed = ModelFile::parse(&path.display().to_string(), bytes.into(), Some(path.to_owned()))?;
+        Ok(ModelFile { descriptor: Some(Arc::new(file)), ..parsed })
     }
 
     /// A model that was made in memory.
@@ -75,7 +82,7 @@ impl ModelFile {
         if !info.files.is_empty() {
             (sha256, info.files) = external::identity(path.as_deref(), sha256, bytes.len() as u64, info.files);
         }
-        Ok(ModelFile { bytes, sha256, info, path, engine: None })
+        Ok(ModelFile { bytes, sha256, info, path, engine: None, descriptor: None })
     }
 
     /// Refuses a model of which a file is missing: its identity would not cover what is executed.
@@ -88,6 +95,36 @@ impl ModelFile {
                 reason: reason.clone(),
             })
         })
+    }
+
+    /// The path by which a library reads the file that was hashed, without opening it by its name again. Where weights lie
+    /// beside it, its own: they are looked for there.
+    pub fn load_path(&self) -> Option<PathBuf> {
+        self.descriptor_path().or_else(|| self.path.clone())
+    }
+
+    /// The open file as a path.
+    pub fn descriptor_path(&self) -> Option<PathBuf> {
+        let descriptor = self.descriptor.as_ref().filter(|_| self.path.is_some() && self.info.files.is_empty())?;
+        Some(format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into())
+    }
+
+    /// A library's message with the model's own path in the place of the one that it was given.
+    pub fn with_its_own_path(&self, message: &str) -> String {
+        match (self.descriptor_path(), &self.path) {
+            (Some(given), Some(own)) => message.replace(&*given.to_string_lossy(), &own.to_string_lossy()),
+            _ => message.to_owned(),
+        }
+    }
+
+    /// The whole file: as it was read, or mapped from the file that is still open.
+    pub fn bytes_or_map(&self) -> io::Result<Bytes> {
+        match (&self.descriptor, &self.path) {
+            _ if !self.bytes.is_empty() => Ok(self.bytes.clone()),
+            (Some(file), _) => crate::map::map(file),
+            (None, Some(path)) => crate::map::map_file(path),
+            (None, None) => Ok(Bytes::new()),
+        }
     }
 
     /// Lets go of the bytes where they can be read again from the file.

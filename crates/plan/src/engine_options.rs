@@ -5,10 +5,11 @@ use std::str::FromStr;
 
 use anyhow::ensure;
 use clap::Args;
+use prony_backend::precision_of;
 use prony_source::ending::is_video_name;
 use prony_types::{
-    BackendName, CalibrationMethod, CalibrationSpec, EngineSpec, HalfSpec, Precision, ProfileShape, QuantiseFor,
-    QuantiseSpec, RewriteSpec, SourceSpec, TacticSources,
+    BackendName, CalibrationMethod, CalibrationSpec, EngineSpec, HalfSpec, ModelInfo, Precision, ProfileShape,
+    QuantiseFor, QuantiseSpec, RewriteSpec, SourceSpec, TacticSources,
 };
 use serde::{Deserialize, Deserializer};
 
@@ -256,6 +257,15 @@ impl EngineArgs {
             seed: self.calibration_seed.unwrap_or(CALIBRATION_SEED),
         }))
     }
+}
+
+/// Decides what a model and the limit of device memory decide about its engine; a note where that is not what was asked for.
+/// Whoever builds it decides none of this again.
+pub fn decide_engine(engine: &mut EngineSpec, info: &ModelInfo, gpu_mem_limit_bytes: Option<u64>) -> Option<String> {
+    // Weights, activations and what the builder times need the other half.
+    engine.workspace_bytes = engine.workspace_bytes.or(gpu_mem_limit_bytes.map(|limit| limit / 2));
+    let brings_ranges = precision_of(info) == Precision::Int8 && engine.calibration.take().is_some();
+    brings_ranges.then(|| "the graph brings its own int8 ranges, so nothing is calibrated".to_owned())
 }
 
 /// What ranges are found on, as it was typed: scenes, arrays or a folder.

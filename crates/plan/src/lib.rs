@@ -4,11 +4,13 @@
 pub mod engine_options;
 pub mod gate_options;
 pub mod images;
+pub mod models;
 pub mod named;
 pub mod options;
 
-mod gates;
 mod resolve;
 
-pub use self::gates::refuse_strange_baseline;
-pub use self::resolve::{Machine, Resolved, fate_again, fits_batch, image_size, listed, resolve, share};
+pub use self::models::OpenedModels;
+pub use self::resolve::{
+    Inputs, Machine, Request, Resolved, fate_again, fits_batch, image_size, listed, open_data, read_baseline, share,
+};

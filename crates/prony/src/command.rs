@@ -22,6 +22,7 @@ mod turn;
 use prony_runtimes::Found;
 use prony_types::ExitCode;
 
+pub(crate) use self::bench::bench;
 pub(crate) use self::build::build;
 pub(crate) use self::cache::cache;
 pub(crate) use self::compare::compare;
@@ -34,22 +35,12 @@ pub(crate) use self::export::export;
 pub(crate) use self::inspect::inspect;
 pub(crate) use self::manual::{completions, man};
 pub(crate) use self::quantize::quantize;
+pub(crate) use self::report::report;
 pub(crate) use self::run::run;
 pub(crate) use self::runtime::runtime;
-use crate::args::{BenchArgs, ReportArgs};
 use crate::error::{CliError, OrCliError as _};
 use crate::output::{Sign, View, is_live};
 use crate::version::VERSION;
-
-/// See [`bench::bench`].
-pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, CliError> {
-    bench::bench(args).map_err(CliError::of_run)
-}
-
-/// See [`report::report`].
-pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
-    report::report(args).map_err(CliError::of_run)
-}
 
 /// One job for a parent process.
 pub(crate) fn worker() -> Result<ExitCode, CliError> {

@@ -66,15 +66,6 @@ impl CliError {
             Some(_) => CliError::Failed(error),
         }
     }
-
-    /// Of work that is not of one kind: what it said itself, else bad input.
-    pub(crate) fn of_run(error: anyhow::Error) -> CliError {
-        match error.downcast::<CliError>() {
-            Ok(own) => own,
-            Err(error) if error.is::<StdoutError>() => CliError::Failed(error),
-            Err(error) => CliError::Usage(error),
-        }
-    }
 }
 
 impl fmt::Display for CliError {
@@ -216,12 +207,5 @@ mod tests {
         let missing = BackendError::Unsupported { backend: "tensorrt", what: "no GPU".into() };
         assert_eq!(of(missing), ExitCode::CellFailed);
         assert_eq!(Err::<(), _>(anyhow::anyhow!("--imgsz 0")).by_cause().unwrap_err().code(), ExitCode::Usage);
-    }
-
-    #[test]
-    fn what_a_run_says_itself_is_kept() {
-        let of = |error: anyhow::Error| CliError::of_run(error).code();
-        assert_eq!(of(CliError::Failed(anyhow::anyhow!("busy")).into()), ExitCode::CellFailed);
-        assert_eq!(of(anyhow::anyhow!("no such file")), ExitCode::Usage);
     }
 }

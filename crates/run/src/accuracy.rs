@@ -3,6 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use prony_files::{Folder, Kind};
 use prony_judge::accuracy::{Side, compare};
@@ -13,12 +14,19 @@ use prony_source::dataset::{self, Dataset};
 use prony_source::{SourceError, scenes};
 use prony_store::cell_file;
 use prony_types::{
-    AccuracyComparison, AccuracyDifference, AccuracyRecord, CellRecord, CellStatus, DataRecord, DataSource, DataSpec,
-    EvaluatedData, EvaluationSpec, ModelSource, Plan, Precision, RunRecord, SceneKind, Verdict,
+    AccuracyComparison, AccuracyDifference, AccuracyRecord, CellRecord, CellStatus, ChosenImages, DataRecord,
+    DataSource, DataSpec, EvaluateData, EvaluateOrder, EvaluatedData, EvaluationSpec, ModelSource, Plan, Precision,
+    RunRecord, SceneKind, Verdict,
 };
+
+use prony_plan::open_data;
+
+use crate::files::Files;
 
 /// Name of the boxes in a cell's folder, in COCO's result form.
 pub(crate) const DETECTIONS: &str = "detections.json";
+/// Name of the list of images that workers score on, in the run folder.
+const CHOSEN: &str = "data.json";
 /// Name of the figures there.
 pub(crate) const METRICS: &str = "metrics.json";
 /// Decides the images that intervals are drawn from. Fixed, so that the same boxes have the same interval.
@@ -27,13 +35,50 @@ const SEED: u64 = 7;
 /// Truths and scores of a run.
 #[derive(Default)]
 pub struct Scores {
-    /// Opened once; scenes are of the kind that fits a model.
-    data: BTreeMap<&'static str, Dataset>,
+    /// Opened once; scenes by the kind that fits a model, data on disk under no kind.
+    data: BTreeMap<Option<&'static str>, Arc<Dataset>>,
+    /// The list that workers read, where it is written.
+    chosen: Option<ChosenImages>,
     /// By id of the cell.
     evaluations: BTreeMap<String, Evaluation>,
 }
 
 impl Scores {
+    /// With data on disk that is open already.
+    pub fn new(data: Option<Arc<Dataset>>) -> Scores {
+        Scores { data: data.into_iter().map(|data| (None, data)).collect(), ..Scores::default() }
+    }
+
+    /// What a worker is told to score. The list of images on disk is written to the run folder once.
+    pub(crate) fn order(
+        &mut self,
+        spec: &EvaluationSpec,
+        files: &Files,
+        detections: PathBuf,
+    ) -> Result<EvaluateOrder, String> {
+        let data = match (spec.data.source == DataSource::Scenes, &self.chosen) {
+            (true, _) => EvaluateData::Scenes(spec.data.clone()),
+            (false, Some(chosen)) => EvaluateData::Images(chosen.clone()),
+            (false, None) => {
+                let data = self.opened(&spec.data, SceneKind::Rgb).map_err(|e| e.to_string())?;
+                let (list, root) = data.to_chosen().map_err(|e| e.to_string())?;
+                let file = files.write_scratch(CHOSEN, &list).map_err(|e| format!("{e:#}"))?;
+                let sha256 = dataset::chosen_sha256(&list);
+                let chosen = ChosenImages { file, sha256, root, record: data.record() };
+                self.chosen = Some(chosen.clone());
+                EvaluateData::Images(chosen)
+            }
+        };
+        Ok(EvaluateOrder { data, post: spec.post, detections })
+    }
+
+    /// A cell is scored. Names of images are not left in a redacted run.
+    pub(crate) fn retract(&mut self, files: &Files) {
+        if files.is_redacted() && self.chosen.take().is_some() {
+            files.remove(CHOSEN);
+        }
+    }
+
     /// Scores a cell's boxes.
     pub fn score(
         &mut self,
@@ -83,7 +128,7 @@ impl Scores {
             return Err("the data changed while it was scored".to_owned());
         }
         let results = read_results(detections).map_err(|e| e.to_string())?;
-        Ok((truths(data, &seen.unread), scored(results.rows)))
+        Ok((truths(&data, &seen.unread), scored(results.rows)))
     }
 
     fn evaluate(
@@ -98,11 +143,12 @@ impl Scores {
         Ok(Evaluation::new(&truths, &boxes))
     }
 
-    /// The data, opened once a kind of scenes.
-    fn opened(&mut self, spec: &DataSpec, kind: SceneKind) -> Result<&Dataset, SourceError> {
-        Ok(match self.data.entry(kind.name()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(dataset::open(spec, kind)?),
+    /// The data, opened once; scenes once per kind.
+    fn opened(&mut self, spec: &DataSpec, kind: SceneKind) -> Result<Arc<Dataset>, SourceError> {
+        let kind_of_scenes = (spec.source == DataSource::Scenes).then_some(kind.name());
+        Ok(match self.data.entry(kind_of_scenes) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(place) => place.insert(Arc::new(dataset::open(spec, kind)?)).clone(),
         })
     }
 
@@ -251,11 +297,11 @@ fn truths(data: &Dataset, unread: &[i64]) -> Truths {
     }
 }
 
-/// Whether the data of an earlier sitting is what it was: its rows stand beside those to come.
-pub fn data_unchanged(record: &RunRecord) -> anyhow::Result<()> {
-    let Some(spec) = &record.plan.evaluation else { return Ok(()) };
-    check_data(&spec.data)?;
-    let mut scores = Scores::default();
+/// The data on disk of an earlier sitting, if all of it is what it was: its rows stand beside those to come.
+pub(crate) fn unchanged_data(record: &RunRecord) -> anyhow::Result<Option<Arc<Dataset>>> {
+    let Some(spec) = &record.plan.evaluation else { return Ok(None) };
+    let data = open_data(&spec.data)?;
+    let mut scores = Scores::new(data.clone());
     for (planned, cell) in record.plan.cells.iter().zip(&record.cells) {
         let Some(accuracy) = &cell.accuracy else { continue };
         let data = scores.opened(&spec.data, kind_of(cell, &planned.model.source))?;
@@ -267,29 +313,11 @@ pub fn data_unchanged(record: &RunRecord) -> anyhow::Result<()> {
             cell.id
         );
     }
-    Ok(())
+    Ok(data)
 }
 
 /// The scenes that fit a cell.
 pub(crate) fn kind_of(cell: &CellRecord, source: &ModelSource) -> SceneKind {
     let names = cell.model.info.as_ref().map(|info| info.metadata.names.as_slice()).unwrap_or_default();
     scenes::kind_for(source, names)
-}
-
-/// Whether anything of the data can be scored; said before anything runs.
-pub fn check_data(spec: &DataSpec) -> anyhow::Result<()> {
-    if spec.source == DataSource::Scenes {
-        return Ok(());
-    }
-    let data = dataset::open(spec, SceneKind::Rgb)?;
-    let mut loader = prony_source::folder::Loader::default();
-    let mut first = None;
-    for index in 0..data.images.len() {
-        match data.load(index, &mut loader) {
-            Ok(_) => return Ok(()),
-            Err(error) => drop(first.get_or_insert(error)),
-        }
-    }
-    let reason = first.map(|error| error.to_string()).unwrap_or_else(|| "it has none".to_owned());
-    anyhow::bail!("{}: none of its {} images can be read: {reason}", data.name, data.images.len())
 }

@@ -170,6 +170,21 @@ impl Files {
         Ok(self.folder.write_cell(slug, name, &text)?)
     }
 
+    /// A file that workers of this run read, by its absolute path.
+    pub(crate) fn write_scratch(&self, name: &str, bytes: &[u8]) -> anyhow::Result<PathBuf> {
+        self.folder.write(name, bytes)?;
+        Ok(std::path::absolute(self.folder.file(name))?)
+    }
+
+    /// Takes a file of the run away, if it is there.
+    pub(crate) fn remove(&self, name: &str) {
+        let _ = self.folder.folder().remove(name);
+    }
+
+    pub(crate) fn is_redacted(&self) -> bool {
+        self.redactor.is_some()
+    }
+
     /// Everything that the record says, rendered and on disk. What cannot be written does not keep the rest from it.
     pub fn write_all(&self, record: &RunRecord) -> Written {
         let mut written = Written::default();

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use prony_files::Folder;
 use prony_types::{
-    ArtifactKind, BUILD_TIMEOUT_S, BackendName, CellSpec, GpuRecord, Job, ModelSource, ModelSpec, PrepareJob,
-    ReferenceSpec, RewriteJob, WORKER_PROTOCOL, is_engine_name,
+    ArtifactKind, BUILD_TIMEOUT_S, BackendName, CellSpec, GpuRecord, Job, ModelInfo, ModelSource, ModelSpec,
+    PrepareJob, ReferenceSpec, RewriteJob, WORKER_PROTOCOL, is_engine_name,
 };
 
 /// What is made for a cell before it can run, in order.
@@ -101,15 +101,18 @@ pub fn writable(folder: &Path) -> std::io::Result<()> {
     tempfile::tempfile_in(folder).map(drop)
 }
 
-/// How many engines the given cells need that are not in the cache yet, as far as can be told without opening TensorRT.
+/// How many engines the given cells need that are not in the cache yet, as far as can be told without opening TensorRT. `info` is
+/// what a model says about itself, by its identity.
 pub fn engines_to_build<'a>(
     cells: impl Iterator<Item = &'a CellSpec>,
+    info: &dyn Fn(&str) -> Option<&'a ModelInfo>,
     cache: Option<&Path>,
     gpus: &[GpuRecord],
 ) -> usize {
     let is_there = |cell: &CellSpec| {
         let gpu = gpus.get(cell.device as usize);
-        cache.zip(gpu).is_some_and(|(cache, gpu)| prony_forge::has_engine(cache, cell, &gpu.name))
+        let known = cache.zip(gpu).zip(info(&cell.model.sha256));
+        known.is_some_and(|((cache, gpu), info)| prony_forge::has_engine(cache, cell, info, &gpu.name))
     };
     cells.filter(|cell| cell.engine.is_some() && !is_there(cell)).count()
 }

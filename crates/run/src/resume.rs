@@ -7,17 +7,16 @@ use std::path::Path;
 
 use anyhow::{bail, ensure};
 use prony_store::RunFolder;
-use prony_types::{CellRecord, CellSpec, CellStatus, Environment, RunRecord};
+use prony_types::{CellRecord, CellSpec, CellStatus, Environment, ModelSpec, RunRecord};
 
 use self::code::Then;
-use crate::accuracy::data_unchanged;
-use crate::setup::run_info;
+use crate::accuracy::unchanged_data;
+use crate::identity::run_info;
 use prony_plan::options::BenchOptions;
-use prony_plan::{Resolved, fate_again};
+use prony_plan::{OpenedModels, Resolved, fate_again, read_baseline};
 use prony_runtimes::Found;
 use prony_types::Fate;
 
-/// A run folder, and the record in it.
 pub fn earlier_run(path: &Path) -> anyhow::Result<(RunFolder, RunRecord)> {
     let folder = RunFolder::open(path)?;
     let record = folder.read_record()?;
@@ -25,7 +24,7 @@ pub fn earlier_run(path: &Path) -> anyhow::Result<(RunFolder, RunRecord)> {
 }
 
 /// The plan of an earlier run, if this is still the same binary on the same machine with the same models.
-pub fn resumed(
+pub(crate) fn resumed(
     record: &RunRecord,
     options: &BenchOptions,
     here: &Environment,
@@ -61,13 +60,25 @@ pub fn resumed(
     prony_runtimes::policy::check_plugins(record.plan.cells.iter().flat_map(|cell| &cell.provider.trt_plugins))?;
     refuse("the GPU driver", &describe(&record.environment.driver), &describe(&here.driver))?;
     refuse("the number of CPUs", &count(record.environment.cpu.usable), &count(here.cpu.usable))?;
-    for cell in record.plan.cells.iter().filter(|cell| !cell.model.sha256.is_empty()) {
-        code::refuse_foreign_engine(&cell.model.source).map_err(cannot)?;
-        let file = prony_model::ModelFile::open(&cell.model.source)?;
-        refuse(&format!("model {}", cell.model.name), &cell.model.sha256, &file.sha256)?;
+    let mut models = OpenedModels::default();
+    let mut read: Vec<&ModelSpec> = Vec::new();
+    for CellSpec { model, .. } in record.plan.cells.iter().filter(|cell| !cell.model.sha256.is_empty()) {
+        if read.contains(&model) {
+            continue;
+        }
+        read.push(model);
+        code::refuse_foreign_engine(&model.source).map_err(cannot)?;
+        let file = prony_model::ModelFile::open(&model.source)?;
+        refuse(&format!("model {}", model.name), &model.sha256, &file.sha256)?;
+        let of_model =
+            record.plan.cells.iter().chain(&record.plan.standby).filter(|cell| cell.model.source == model.source);
+        models.add(&file, of_model.map(|cell| (cell.imgsz, cell.batch)));
     }
-    data_unchanged(record)?;
-    let again = |(spec, cell): (&CellSpec, &CellRecord)| Some((spec.id.clone(), fate_again(spec, cell)?));
+    let data = unchanged_data(record)?;
+    let again = |(spec, cell): (&CellSpec, &CellRecord)| {
+        let info = models.info(&spec.model.sha256).map(|info| &**info);
+        Some((spec.id.clone(), fate_again(spec, cell, info)?))
+    };
     let unfinished = |(_, cell): &(&CellSpec, &CellRecord)| cell.status != CellStatus::Completed;
     let fates: BTreeMap<String, Fate> =
         record.plan.cells.iter().zip(&record.cells).filter(unfinished).filter_map(again).collect();
@@ -78,7 +89,10 @@ pub fn resumed(
     let mut plan = record.plan.clone();
     // What a cell runs is made or found again; a record has no say in it.
     plan.cells.iter_mut().chain(&mut plan.standby).for_each(|cell| cell.artifact = None);
-    Ok(Resolved { plan, fates, out: ".".into(), redact: false })
+    let baseline = read_baseline(&plan.gates)?;
+    let resolved = Resolved { plan, fates, out: ".".into(), redact: false, baseline, data, models };
+    resolved.check_baseline()?;
+    Ok(resolved)
 }
 
 /// Options come from the run. What names code is never taken from a record and must be given again.

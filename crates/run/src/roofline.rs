@@ -1,13 +1,10 @@
 //! What a model should take at least on a device of this machine: its cost, the device's peak, and where either is missing
 //! the reason. `inspect` and `bench` both ask here.
 
-use std::path::Path;
-
 use prony_backend::affinity;
 use prony_judge::predict;
-use prony_model::shape::Sizes;
-use prony_model::{Anatomy, Cost};
-use prony_types::{BackendName, CellSpec, GpuRecord, ModelSource, PeakRecord, Precision, ProviderSpec, RooflineRecord};
+use prony_model::Cost;
+use prony_types::{BackendName, CellSpec, GpuRecord, PeakRecord, Precision, ProviderSpec, RooflineRecord};
 
 /// Where a model runs, as far as a peak depends on it.
 #[derive(Clone, Copy, Debug)]
@@ -80,24 +77,10 @@ pub fn floor(cost: &Cost, peak: &PeakRecord) -> Result<RooflineRecord, String> {
     predict(&cost.layers, peak).ok_or_else(|| "the device has no peak".to_owned())
 }
 
-/// What a cell's graph costs: that of the file that was made of the model where one runs, else the model's own. An engine
-/// is told by the graph that it was built from.
-pub fn cell_cost(spec: &CellSpec) -> Result<Cost, String> {
-    let sizes = Sizes { batch: spec.batch.into(), imgsz: spec.imgsz.map(|size| size.map(u64::from)) };
-    let is_graph = |path: &Path| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"));
-    let rewritten = spec.artifact.as_ref().map(|artifact| artifact.path.as_path()).filter(|path| is_graph(path));
-    let anatomy = match (rewritten, &spec.model.source) {
-        (Some(path), _) => Anatomy::read(path, &sizes),
-        (None, ModelSource::Builtin(kind)) => Anatomy::builtin(*kind, &sizes),
-        (None, ModelSource::File(path)) if is_graph(path) => Anatomy::read(path, &sizes),
-        (None, ModelSource::File(_)) => return Err("what an engine costs is known to TensorRT alone".to_owned()),
-    };
-    anatomy.map(|anatomy| anatomy.cost).map_err(|reason| format!("its graph cannot be read: {reason}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use prony_types::{ModelSpec, PeakOrigin, SceneKind};
+    use prony_plan::OpenedModels;
+    use prony_types::{ModelSource, ModelSpec, PeakOrigin, SceneKind};
 
     use super::*;
 
@@ -124,13 +107,10 @@ mod tests {
     fn a_built_in_detector_has_a_floor_on_the_cpu() {
         let spec = spec(BackendName::Rten);
         let peak = peak_for(&[cpu()], &[], &Where::of(&spec), Precision::Fp32).unwrap();
-        let cost = cell_cost(&spec).unwrap();
+        let cost = OpenedModels::default().cost(&spec).as_ref().clone().unwrap();
         let floor = floor(&cost, &peak).unwrap();
         assert_eq!(floor.flops, cost.flops());
         assert!(floor.predicted_ms >= floor.flops as f64 / 1e11 * 1e3 * 0.999, "{floor:?}");
-        // Twice the frames, twice the work; the weights stay.
-        let double = cell_cost(&CellSpec { batch: 2, ..spec }).unwrap();
-        assert_eq!(double.flops(), 2 * cost.flops());
     }
 
     #[test]
@@ -140,14 +120,5 @@ mod tests {
         assert_eq!(reason, "the CPU's peak in int8 is not measured, only that in fp32");
         let more = CellSpec { threads: Some(1), backend: BackendName::OrtCuda, ..spec };
         assert_eq!(peak_for(&[cpu()], &[], &Where::of(&more), Precision::Fp32).unwrap_err(), "there is no GPU 0");
-    }
-
-    #[test]
-    fn an_engine_has_no_cost() {
-        let mut spec = spec(BackendName::Tensorrt);
-        spec.model.source = ModelSource::File("/nowhere/yolo.engine".into());
-        assert!(cell_cost(&spec).unwrap_err().contains("known to TensorRT alone"));
-        spec.model.source = ModelSource::File("/nowhere/yolo.onnx".into());
-        assert!(cell_cost(&spec).unwrap_err().starts_with("its graph cannot be read"));
     }
 }

@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use prony_bench::now_ns;
+use prony_plan::OpenedModels;
 use prony_types::{
     CellStatus, Command, Doing, FailureKind, Happened, Job, MeasureJob, Plan, RunEvent, RunEventKind, RunRecord,
     Sample, WORKER_PROTOCOL,
@@ -61,6 +62,8 @@ pub struct Run {
     messages: Receiver<Message>,
     sender: Sender<Message>,
     scores: Scores,
+    /// What was read of the models, so that none is read for every cell.
+    models: OpenedModels,
     oom: OomWatch,
     /// What cells took, for those that are loaded later.
     ledger: Ledger,
@@ -95,7 +98,7 @@ impl Run {
     /// A run that writes to these files, is ended by this interrupt and watched by somebody.
     pub fn new(setup: RunSetup, files: Files, interrupt: Interrupt, spectator: Box<dyn Sink>) -> anyhow::Result<Run> {
         let RunSetup { info, plan, fates, earlier, environment, .. } = setup;
-        let RunSetup { reference_cache, artifact_cache, baseline, lock, .. } = setup;
+        let RunSetup { reference_cache, artifact_cache, baseline, data, models, lock, .. } = setup;
         let logs = match &earlier {
             Some(_) => Logs::read(files.path())?.spilling_to(files.path()),
             None => Logs::empty(files.path()),
@@ -129,7 +132,8 @@ impl Run {
             sensors: Sensors::start(sender.clone()),
             messages,
             sender,
-            scores: Scores::default(),
+            scores: Scores::new(data),
+            models,
             oom: OomWatch::new(memory_root()),
             ledger: Ledger::default(),
             earlier_s,

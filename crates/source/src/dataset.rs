@@ -25,6 +25,7 @@ pub mod summary;
 
 mod assembly;
 mod builtin;
+mod chosen;
 mod coco;
 mod header;
 mod labels;
@@ -46,6 +47,7 @@ use crate::folder::{Loader, images};
 use crate::scenes;
 
 pub use self::builtin::{DEFAULT_SCENES, HELD_OUT_SEED};
+pub use self::chosen::{chosen_sha256, read_chosen};
 pub use self::locate::instances_file;
 pub use self::names::{ClassNamesError, class_names};
 pub use self::problems::Problems;

@@ -10,7 +10,7 @@ use prony_source::dataset::subset::{self, SubsetSpec, Transfer};
 use prony_source::dataset::{self, Dataset, summary};
 use prony_source::folder::Loader;
 use prony_source::{SourceError, scenes, synth};
-use prony_types::{DataSource, DataSpec, SceneKind};
+use prony_types::{ChosenImages, DataSource, DataSpec, SceneKind};
 use tempfile::TempDir;
 
 fn spec(path: &Path) -> DataSpec {
@@ -565,4 +565,44 @@ fn names_from_a_file_never_leave_the_folder() {
     names.sort();
     assert_eq!(names, ["escape.png", "id-3.png", "x.png"].map(|name| out.join("images").join(name)));
     assert_eq!(open(&out).load(2, &mut Loader::default()).unwrap().width(), 6);
+}
+
+#[test]
+fn chosen_images_come_back_from_their_file_as_they_were() {
+    let (dir, out) = (broken_coco(), tempfile::tempdir().unwrap());
+    let data = open(dir.path());
+    let (list, root) = data.to_chosen().unwrap();
+    assert!(!String::from_utf8_lossy(&list).contains(dir.path().to_str().unwrap()), "paths are relative");
+    let file = out.path().join("data.json");
+    fs::write(&file, &list).unwrap();
+    let chosen = ChosenImages { file, sha256: dataset::chosen_sha256(&list), root, record: data.record() };
+    let read = dataset::read_chosen(&chosen).unwrap();
+    assert_eq!((&read.images, &read.categories), (&data.images, &data.categories));
+    assert!((0..data.images.len()).all(|index| read.truths(index) == data.truths(index)));
+    assert_eq!(read.record(), data.record());
+    let mut loader = Loader::default();
+    assert!((0..read.images.len()).any(|index| read.load(index, &mut loader).is_ok()));
+}
+
+#[test]
+fn a_list_of_chosen_images_that_others_put_there_is_refused() {
+    let (dir, out) = (broken_coco(), tempfile::tempdir().unwrap());
+    let data = open(dir.path());
+    let (list, root) = data.to_chosen().unwrap();
+    let file = out.path().join("data.json");
+    let sha256 = dataset::chosen_sha256(&list);
+    let chosen = ChosenImages { file: file.clone(), sha256, root, record: data.record() };
+    fs::write(&file, [&list[..], b" "].concat()).unwrap();
+    let error = dataset::read_chosen(&chosen).unwrap_err().to_string();
+    assert!(error.ends_with("the list of chosen images changed during the run"), "{error}");
+    fs::remove_file(&file).unwrap();
+    fs::write(out.path().join("other"), &list).unwrap();
+    std::os::unix::fs::symlink(out.path().join("other"), &file).unwrap();
+    assert!(dataset::read_chosen(&chosen).is_err(), "a link is not followed");
+    // One whose hash fits, and whose counts do not.
+    let text = String::from_utf8(list).unwrap().replacen("\"objects\":", "\"objects\":9", 1);
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, &text).unwrap();
+    let wrong = ChosenImages { sha256: dataset::chosen_sha256(text.as_bytes()), ..chosen };
+    assert!(dataset::read_chosen(&wrong).is_err());
 }

@@ -120,12 +120,37 @@ pub struct EvaluationSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvaluateOrder {
     /// The data.
-    pub data: DataSpec,
+    pub data: EvaluateData,
     /// What becomes of outputs.
     pub post: PostSpec,
     /// Where the boxes go, in COCO's result form.
     #[serde(with = "crate::os_text::path")]
     pub detections: PathBuf,
+}
+
+/// What a worker runs through its session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvaluateData {
+    /// Built-in scenes, of the kind that fits the model.
+    Scenes(DataSpec),
+    /// Images on disk, as the parent chose them.
+    Images(ChosenImages),
+}
+
+/// The images that were chosen for a run, and where their list is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChosenImages {
+    /// The list: ids, files, sizes and objects.
+    #[serde(with = "crate::os_text::path")]
+    pub file: PathBuf,
+    /// SHA-256 of the list.
+    pub sha256: String,
+    /// Folder that the files of the list are relative to.
+    #[serde(with = "crate::os_text::path")]
+    pub root: PathBuf,
+    /// The data as it is known before any image is decoded.
+    pub record: DataRecord,
 }
 
 /// What a worker says when it has.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{CellSpec, EvaluateOrder, InputSpec, InspectJob, PostSpec, PrepareJob, RewriteJob, RuntimeName, SceneKind};
 
 /// Version of what passes between parent and worker. They are the same binary; this catches a stale one.
-pub const WORKER_PROTOCOL: u32 = 6;
+pub const WORKER_PROTOCOL: u32 = 7;
 
 /// The first line on a worker's stdin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -31,8 +31,8 @@ mod verdict;
 mod vocabulary;
 
 pub use accuracy::{
-    AccuracyComparison, AccuracyDifference, AccuracyRecord, ClassAccuracy, ClassMatch, CocoFigures, DataRecord,
-    DataSource, DataSpec, EvaluateOrder, EvaluatedData, EvaluationSpec, PrecisionRecall,
+    AccuracyComparison, AccuracyDifference, AccuracyRecord, ChosenImages, ClassAccuracy, ClassMatch, CocoFigures,
+    DataRecord, DataSource, DataSpec, EvaluateData, EvaluateOrder, EvaluatedData, EvaluationSpec, PrecisionRecall,
 };
 pub use across::{
     COMPARE_SCHEMA, FieldDifference, LatencyComparison, MemoryComparison, RowComparison, RowOutcome, RunComparison,

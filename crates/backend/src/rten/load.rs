@@ -1,8 +1,10 @@
 //! A model file as rten reads it.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Component, Path};
 
-use ::rten::{Model, ModelOptions};
+use ::rten::{LoadError, Model, ModelOptions};
 use prony_files::Kind;
 use prony_model::ModelFile;
 use prony_model::onnx::{GraphProto, ModelProto, TensorProto};
@@ -13,12 +15,8 @@ use super::defaults::write_defaults;
 
 /// Loads a model: the file itself where rten can read it as it is, else the graph with its defaults written out.
 pub(super) fn load(options: &mut ModelOptions, model: &ModelFile) -> Result<Model, String> {
-    let bytes = match &model.path {
-        Some(path) if model.bytes.is_empty() => {
-            prony_model::map_file(path).map_err(|e| format!("{}: {e}", path.display()))?
-        }
-        _ => model.bytes.clone(),
-    };
+    let path = || model.path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
+    let bytes = model.bytes_or_map().map_err(|e| format!("{}{e}", path()))?;
     let loaded = match (written_out(bytes)?, &model.path) {
         (Some(graph), path) => {
             give_weights(options, &graph, path.as_deref())?;
@@ -27,10 +25,24 @@ pub(super) fn load(options: &mut ModelOptions, model: &ModelFile) -> Result<Mode
             options.load(bytes)
         }
         // By path, so that weights in a separate file beside it are found.
-        (None, Some(path)) => options.load_file(path),
+        (None, Some(path)) => match model.descriptor_path() {
+            Some(open) => load_open(options, &open, path),
+            None => options.load_file(path),
+        },
         (None, None) => options.load(model.bytes.to_vec()),
     };
-    loaded.map_err(|e| e.to_string())
+    loaded.map_err(|e| model.with_its_own_path(&e.to_string()))
+}
+
+/// Loads an open file. rten goes by the ending of a name, which a descriptor has not, so it is given a link to it; where none can
+/// be made, the file's own name.
+fn load_open(options: &ModelOptions, open: &Path, own: &Path) -> Result<Model, LoadError> {
+    let folder = std::env::temp_dir().join(format!("prony-{}", prony_files::unguessable()));
+    let link = folder.join("model.onnx");
+    let made = DirBuilder::new().mode(0o700).create(&folder).and_then(|()| symlink(open, &link));
+    let loaded = options.load_file(if made.is_ok() { &link } else { own });
+    let _ = std::fs::remove_file(&link).and_then(|()| std::fs::remove_dir(&folder));
+    loaded
 }
 
 /// The model with its defaults written out; `None` where nothing is missing.

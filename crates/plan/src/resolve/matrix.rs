@@ -7,14 +7,14 @@ use prony_backend::{backend, precision_of};
 use prony_model::sha256_hex;
 use prony_types::os_text::path_from_text;
 use prony_types::{
-    BackendName, CellSpec, CellStatus, DType, Dim, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec,
+    BackendName, CellSpec, CellStatus, DType, Dim, Fate, HeadChoice, ModelFormat, ModelInfo, ModelSource, ModelSpec,
     Precision, ProviderSpec, RewriteSpec, RuntimeName, RuntimeSpec,
 };
 
+use super::Machine;
 use super::provider::for_model;
 use super::selection::{Precisions, Selection};
-use super::{Fate, Machine};
-use crate::engine_options::EngineArgs;
+use crate::engine_options::{EngineArgs, decide_engine};
 use crate::named::stem;
 
 /// What a matrix is made of.
@@ -34,6 +34,8 @@ pub(super) struct Matrix<'a> {
     pub(super) device: u32,
     pub(super) threads: Option<u32>,
     pub(super) provider: ProviderSpec,
+    /// Where caches may be kept from run to run.
+    pub(super) cache: Option<&'a Path>,
     /// How engines are built.
     pub(super) engine: &'a EngineArgs,
     /// Images of the user's own, on which int8 ranges may be found.
@@ -67,8 +69,16 @@ pub(super) struct Expanded {
 /// A cell, and why it cannot run.
 type Candidate = (CellSpec, Option<Problem>);
 
+/// A machine, or `None` for what holds on any of them: libraries and GPUs are left out of account.
+type Somewhere<'a> = Option<&'a Machine<'a>>;
+
+/// The library for a backend.
+fn runtime_of(machine: Somewhere<'_>, backend: BackendName) -> Result<Option<RuntimeSpec>, String> {
+    machine.map_or(Ok(None), |machine| (machine.runtime)(backend))
+}
+
 impl Matrix<'_> {
-    pub(super) fn expand(&self, machine: &Machine<'_>) -> Expanded {
+    pub(super) fn expand(&self, machine: Somewhere<'_>) -> Expanded {
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut standby: Vec<CellSpec> = Vec::new();
         let mut left_to_rten = Vec::new();
@@ -108,7 +118,7 @@ impl Matrix<'_> {
     /// The cells of one model.
     fn of_model(
         &self,
-        machine: &Machine<'_>,
+        machine: Somewhere<'_>,
         name: &str,
         model: &anyhow::Result<(ModelSpec, ModelInfo)>,
     ) -> Vec<Candidate> {
@@ -124,7 +134,7 @@ impl Matrix<'_> {
         };
         let mut candidates = Vec::new();
         for &backend in backends {
-            let runtime = (machine.runtime)(backend);
+            let runtime = runtime_of(machine, backend);
             let precisions = match is_engine && !self.precisions_named {
                 true => vec![Precision::Native],
                 false => self.precisions.of(backend, info),
@@ -144,7 +154,7 @@ impl Matrix<'_> {
     }
 
     /// What the embedded engine can run of a model that other backends were chosen for.
-    fn standby(&self, machine: &Machine<'_>, model: &anyhow::Result<(ModelSpec, ModelInfo)>) -> Vec<CellSpec> {
+    fn standby(&self, machine: Somewhere<'_>, model: &anyhow::Result<(ModelSpec, ModelInfo)>) -> Vec<CellSpec> {
         let Ok((spec, info)) = model else { return Vec::new() };
         let chosen = self.backends.backends.contains(&BackendName::Rten);
         if !self.backends.is_auto() || chosen || info.format == ModelFormat::Engine {
@@ -178,7 +188,7 @@ impl Matrix<'_> {
 
     fn cell(
         &self,
-        machine: &Machine<'_>,
+        machine: Somewhere<'_>,
         (model, info): (&ModelSpec, &ModelInfo),
         name: BackendName,
         runtime: &Result<Option<RuntimeSpec>, String>,
@@ -199,7 +209,7 @@ impl Matrix<'_> {
             threads: self.threads,
             runtime: runtime.as_ref().ok().cloned().flatten(),
             builder: builder(machine, name, info),
-            provider: for_model(&self.provider, machine.cache.as_deref(), &model.sha256),
+            provider: for_model(&self.provider, self.cache, &model.sha256),
             ..CellSpec::new(model.clone(), name, precision)
         };
         if let (None, Some(adapted)) = (&problem, self.adapted(&cell, info)) {
@@ -233,18 +243,17 @@ impl Matrix<'_> {
     }
 
     /// Plans the engine that is built from the model, and what builds it.
-    fn plan_engine(&self, machine: &Machine<'_>, cell: &mut CellSpec, info: &ModelInfo) -> Result<(), Problem> {
+    fn plan_engine(&self, machine: Somewhere<'_>, cell: &mut CellSpec, info: &ModelInfo) -> Result<(), Problem> {
         let input = |error: anyhow::Error| Problem::Input(format!("{error:#}"));
         let builtin = matches!(cell.model.source, ModelSource::Builtin(_));
         let mut engine = self.engine.spec(cell.precision, builtin).map_err(input)?;
-        // A graph that quantises by itself needs no ranges.
-        let quantises = precision_of(info) == Precision::Int8;
-        if quantises {
-            engine.calibration = None;
-        } else if let (Precision::Int8, None, Some(images)) = (cell.precision, &engine.calibration, self.images) {
+        if let (Precision::Int8, None, Some(images)) = (cell.precision, &engine.calibration, self.images) {
             let own = EngineArgs { calibration: Some(images.to_owned()), ..self.engine.clone() };
             engine.calibration = own.spec(cell.precision, builtin).map_err(input)?.calibration;
         }
+        // A graph that quantises by itself needs no ranges.
+        let quantises = precision_of(info) == Precision::Int8;
+        decide_engine(&mut engine, info, self.provider.gpu_mem_limit_bytes);
         if cell.precision == Precision::Int8 && engine.calibration.is_none() && !quantises {
             return Err(Problem::Ranges(format!("{}: {NO_RANGES}", cell.backend)));
         }
@@ -252,12 +261,9 @@ impl Matrix<'_> {
             // The graph will bring them.
             engine.calibration = None;
         }
-        if let (None, Some(limit)) = (engine.workspace_bytes, self.provider.gpu_mem_limit_bytes) {
-            engine.workspace_bytes = Some(limit / 2);
-        }
         cell.engine = Some(engine);
         if cell.backend == BackendName::Trtexec {
-            cell.builder = (machine.runtime)(BackendName::Tensorrt).map_err(Problem::Backend)?;
+            cell.builder = runtime_of(machine, BackendName::Tensorrt).map_err(Problem::Backend)?;
         }
         match cell.builder.as_ref().or(cell.runtime.as_ref()) {
             Some(tensorrt) if !tensorrt.companions.contains_key(&RuntimeName::Nvonnxparser) => {
@@ -275,7 +281,7 @@ impl Matrix<'_> {
     #[expect(clippy::too_many_arguments, reason = "all that decides whether one cell can run")]
     fn problem(
         &self,
-        machine: &Machine<'_>,
+        machine: Somewhere<'_>,
         info: &ModelInfo,
         head: HeadChoice,
         name: BackendName,
@@ -346,8 +352,8 @@ impl Matrix<'_> {
 }
 
 /// trtexec is a program: TensorRT itself builds what it runs.
-fn builder(machine: &Machine<'_>, name: BackendName, info: &ModelInfo) -> Option<RuntimeSpec> {
-    let tensorrt = || (machine.runtime)(BackendName::Tensorrt).ok().flatten();
+fn builder(machine: Somewhere<'_>, name: BackendName, info: &ModelInfo) -> Option<RuntimeSpec> {
+    let tensorrt = || runtime_of(machine, BackendName::Tensorrt).ok().flatten();
     (name == BackendName::Trtexec && info.format == ModelFormat::Onnx).then(tensorrt).flatten()
 }
 
@@ -383,9 +389,9 @@ fn rewritten(precision: Precision, info: &ModelInfo) -> ModelInfo {
 }
 
 /// Whether the device is there at all.
-fn fits_device(machine: &Machine<'_>, name: BackendName, device: u32) -> Result<(), String> {
+fn fits_device(machine: Somewhere<'_>, name: BackendName, device: u32) -> Result<(), String> {
     let on_gpu = name.on_gpu();
-    let devices = if on_gpu { machine.gpus } else { 1 };
+    let devices = if on_gpu { machine.map_or(u32::MAX, |machine| machine.gpus) } else { 1 };
     if device < devices {
         return Ok(());
     }
@@ -406,7 +412,7 @@ pub fn fits_batch(batch: u32, info: &ModelInfo) -> Result<(), String> {
 }
 
 /// A classifier that says so is timed as it is; anything else is looked at when its outputs are there.
-fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
+pub(super) fn classifier_has_no_head(asked: HeadChoice, info: &ModelInfo) -> HeadChoice {
     let classifier = info.metadata.task.as_deref() == Some("classify");
     if asked == HeadChoice::Auto && classifier { HeadChoice::None } else { asked }
 }

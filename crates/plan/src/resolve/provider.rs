@@ -11,14 +11,12 @@ use crate::options::BenchOptions;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// What providers are told.
-/// TensorRT's caches lie in Prony's own unless told otherwise: without them it would build each engine twice.
-pub(super) fn provider(
+/// Refuses a flag that none of these backends would read. `absent` are backends that would be among them if they were ready.
+pub(super) fn refuse_unread_flags(
     options: &BenchOptions,
     backends: &[BackendName],
     absent: &[(BackendName, String)],
-    cache: Option<&Path>,
-) -> anyhow::Result<ProviderSpec> {
+) -> anyhow::Result<()> {
     use BackendName::{OrtCpu, OrtCuda, OrtOpenvino, OrtTensorrt, Tensorrt, Trtexec};
     let gpu_limit = options.gpu_mem_limit.is_some() || options.gpu_mem_limit_gb.is_some();
     let on = |given: bool, flag: &'static str| given.then_some(flag);
@@ -39,28 +37,46 @@ pub(super) fn provider(
             bail!("{}", unread(flag, readers, absent));
         }
     }
+    Ok(())
+}
+
+/// Refuses values that make no sense.
+pub(super) fn check(options: &BenchOptions) -> anyhow::Result<()> {
+    gpu_limit(options)?;
+    profile(options)?;
+    if let Some(table) = &options.trt_int8_table {
+        ensure!(table.is_file(), "--trt-int8-table {} is not a file", table.display());
+    }
+    Ok(())
+}
+
+fn gpu_limit(options: &BenchOptions) -> anyhow::Result<Option<u64>> {
     let from_gb = options.gpu_mem_limit_gb.map(|gb| {
         ensure!((0.001..=100_000.0).contains(&gb), "--gpu-mem-limit-gb {gb} must lie between 0.001 and 100000");
         Ok((gb * GIB) as u64)
     });
+    Ok(options.gpu_mem_limit.map(|size| size.0).or(from_gb.transpose()?))
+}
+
+fn profile(options: &BenchOptions) -> anyhow::Result<Option<[String; 3]>> {
     let profile = [&options.trt_profile_min, &options.trt_profile_opt, &options.trt_profile_max];
-    let trt_profile = match profile.map(Option::clone) {
+    Ok(match profile.map(Option::clone) {
         [Some(min), Some(opt), Some(max)] => Some([min, opt, max]),
         [None, None, None] => None,
         _ => bail!("a profile needs --trt-profile-min, --trt-profile-opt and --trt-profile-max"),
-    };
-    if let Some(table) = &options.trt_int8_table {
-        ensure!(table.is_file(), "--trt-int8-table {} is not a file", table.display());
-    }
-    let own_cache = cache.filter(|_| backends.contains(&OrtTensorrt)).map(|cache| cache.join("tensorrt"));
+    })
+}
+
+/// What providers are told.
+pub(super) fn provider(options: &BenchOptions) -> anyhow::Result<ProviderSpec> {
     Ok(ProviderSpec {
         allow_fallback: options.allow_fallback,
-        gpu_mem_limit_bytes: options.gpu_mem_limit.map(|size| size.0).or(from_gb.transpose()?),
+        gpu_mem_limit_bytes: gpu_limit(options)?,
         arena: options.cuda_arena,
         trt_workspace_bytes: options.trt_workspace.map(|size| size.0),
-        trt_engine_cache: options.trt_engine_cache.clone().or_else(|| own_cache.clone()),
-        trt_timing_cache: options.trt_timing_cache.clone().or(own_cache),
-        trt_profile,
+        trt_engine_cache: options.trt_engine_cache.clone(),
+        trt_timing_cache: options.trt_timing_cache.clone(),
+        trt_profile: profile(options)?,
         trt_int8_table: options.trt_int8_table.clone(),
         trt_plugins: options.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
         // One that cannot be read is refused with the engine's other options.
@@ -70,6 +86,18 @@ pub(super) fn provider(
         blocking_wait: options.blocking_wait,
         openvino_device: options.openvino_device.clone(),
     })
+}
+
+/// TensorRT's caches lie in Prony's own unless told otherwise: without them it would build each engine twice.
+pub(super) fn with_own_caches(
+    mut provider: ProviderSpec,
+    backends: &[BackendName],
+    cache: Option<&Path>,
+) -> ProviderSpec {
+    let own = cache.filter(|_| backends.contains(&BackendName::OrtTensorrt)).map(|cache| cache.join("tensorrt"));
+    provider.trt_engine_cache = provider.trt_engine_cache.or_else(|| own.clone());
+    provider.trt_timing_cache = provider.trt_timing_cache.or(own);
+    provider
 }
 
 /// The same for a cell of one model. ONNX Runtime names a cached engine after the names in its graph, not after its weights,
@@ -113,12 +141,12 @@ mod tests {
     #[test]
     fn a_flag_without_its_backend_is_refused() {
         let options = BenchOptions { gpu_mem_limit: Some(Size(1 << 30)), ..BenchOptions::default() };
-        let error = provider(&options, &[BackendName::Rten], &[], None).unwrap_err().to_string();
+        let error = refuse_unread_flags(&options, &[BackendName::Rten], &[]).unwrap_err().to_string();
         assert_eq!(
             error,
             "--gpu-mem-limit is for ort-cuda, ort-tensorrt and tensorrt; choose one with --backends, or leave the flag out"
         );
-        let spec = provider(&options, &[BackendName::OrtCuda], &[], None).unwrap();
+        let spec = provider(&options).unwrap();
         assert_eq!(spec.gpu_mem_limit_bytes, Some(1 << 30));
     }
 
@@ -127,7 +155,7 @@ mod tests {
         let options = BenchOptions { gpu_mem_limit: Some(Size(1 << 30)), ..BenchOptions::default() };
         let no_gpu = |backend| (backend, "no NVIDIA GPU".to_owned());
         let absent = [no_gpu(BackendName::Tensorrt), no_gpu(BackendName::OrtCuda)];
-        let error = provider(&options, &[BackendName::OrtCpu], &absent, None).unwrap_err().to_string();
+        let error = refuse_unread_flags(&options, &[BackendName::OrtCpu], &absent).unwrap_err().to_string();
         assert_eq!(
             error,
             "--gpu-mem-limit is for ort-cuda, ort-tensorrt and tensorrt; not here: tensorrt and ort-cuda (no NVIDIA GPU); \
@@ -135,31 +163,31 @@ mod tests {
         );
         let mut engine = BenchOptions::default();
         engine.engine.low_memory = true;
-        let error = provider(&engine, &[BackendName::OrtCpu], &absent, None).unwrap_err().to_string();
+        let error = refuse_unread_flags(&engine, &[BackendName::OrtCpu], &absent).unwrap_err().to_string();
         assert!(error.starts_with("--low-memory is for tensorrt and trtexec; not here: tensorrt"), "{error}");
     }
 
     #[test]
     fn gigabytes_are_the_same_limit() {
         let options = BenchOptions { gpu_mem_limit_gb: Some(4.0), ..BenchOptions::default() };
-        assert_eq!(provider(&options, &[BackendName::OrtCuda], &[], None).unwrap().gpu_mem_limit_bytes, Some(4 << 30));
+        assert_eq!(provider(&options).unwrap().gpu_mem_limit_bytes, Some(4 << 30));
         let absurd = BenchOptions { gpu_mem_limit_gb: Some(-1.0), ..BenchOptions::default() };
-        assert!(provider(&absurd, &[BackendName::OrtCuda], &[], None).is_err());
+        assert!(provider(&absurd).is_err());
     }
 
     #[test]
     fn tensorrt_keeps_its_caches_in_prony_s_own() {
         let (plain, cache) = (BenchOptions::default(), Some(Path::new("/home/x/cache")));
-        let spec = provider(&plain, &[BackendName::OrtTensorrt], &[], cache).unwrap();
+        let spec = with_own_caches(provider(&plain).unwrap(), &[BackendName::OrtTensorrt], cache);
         assert_eq!(spec.trt_engine_cache.as_deref(), Some(Path::new("/home/x/cache/tensorrt")));
-        assert_eq!(provider(&plain, &[BackendName::OrtCuda], &[], cache).unwrap().trt_engine_cache, None);
+        assert_eq!(with_own_caches(provider(&plain).unwrap(), &[BackendName::OrtCuda], cache).trt_engine_cache, None);
     }
 
     #[test]
     fn two_models_with_the_same_names_shared_an_engine() {
         let cache = Some(Path::new("/home/x/cache"));
         let of = |options: &BenchOptions, sha256: &str| {
-            let spec = provider(options, &[BackendName::OrtTensorrt], &[], cache).unwrap();
+            let spec = with_own_caches(provider(options).unwrap(), &[BackendName::OrtTensorrt], cache);
             for_model(&spec, cache, sha256).trt_engine_cache.unwrap()
         };
         let (one, other) = ("1".repeat(64), "2".repeat(64));
@@ -174,11 +202,6 @@ mod tests {
     #[test]
     fn half_a_profile_is_none() {
         let options = BenchOptions { trt_profile_min: Some("x:1".into()), ..BenchOptions::default() };
-        assert!(
-            provider(&options, &[BackendName::OrtTensorrt], &[], None)
-                .unwrap_err()
-                .to_string()
-                .contains("--trt-profile-max")
-        );
+        assert!(provider(&options).unwrap_err().to_string().contains("--trt-profile-max"));
     }
 }

@@ -35,18 +35,24 @@ pub(super) struct Selection {
     pointed: Vec<BackendName>,
 }
 
-impl Selection {
-    pub(super) fn new(
-        options: &BenchOptions,
-        tier: Option<&Choice>,
-        machine: &Machine<'_>,
-    ) -> anyhow::Result<Selection> {
-        let plain = |backends, origin| Selection { backends, origin, absent: Vec::new(), pointed: Vec::new() };
+/// The backends that were asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// One by one.
+    Named(Vec<BackendName>),
+    /// By `all` or a tier.
+    All(Vec<BackendName>),
+    /// Prony chooses.
+    Auto,
+}
+
+impl Asked {
+    pub(super) fn of(options: &BenchOptions, tier: Option<&Choice>) -> anyhow::Result<Asked> {
         match (options.backends.as_deref(), tier) {
-            (None, Some(tier)) => Ok(plain(tier.backends.clone(), Origin::All)),
-            (None, None) => Ok(Selection::auto(options, machine)),
-            (Some([word]), _) if word.trim() == "auto" => Ok(Selection::auto(options, machine)),
-            (Some([word]), _) if word.trim() == "all" => Ok(plain(BackendName::ALL.to_vec(), Origin::All)),
+            (None, Some(tier)) => Ok(Asked::All(tier.backends.clone())),
+            (None, None) => Ok(Asked::Auto),
+            (Some([word]), _) if word.trim() == "auto" => Ok(Asked::Auto),
+            (Some([word]), _) if word.trim() == "all" => Ok(Asked::All(BackendName::ALL.to_vec())),
             (Some(names), _) => {
                 for word in ["all", "auto"] {
                     ensure!(
@@ -59,11 +65,41 @@ impl Selection {
                 };
                 let found = names.iter().map(parse).collect::<anyhow::Result<Vec<_>>>()?;
                 ensure!(!found.is_empty(), "--backends is empty");
-                Ok(plain(once_each(found), Origin::Named))
+                Ok(Asked::Named(once_each(found)))
             }
         }
     }
 
+    /// Whether Prony chooses.
+    pub(super) fn is_auto(&self) -> bool {
+        *self == Asked::Auto
+    }
+
+    /// All that may be measured, whatever the machine has.
+    pub(super) fn possible(&self) -> Vec<BackendName> {
+        match self {
+            Asked::Named(backends) | Asked::All(backends) => backends.clone(),
+            Asked::Auto => AUTO.to_vec(),
+        }
+    }
+
+    /// All of it, as if the machine had everything.
+    pub(super) fn anywhere(&self) -> Selection {
+        let origin = match self {
+            Asked::Named(_) => Origin::Named,
+            Asked::All(_) => Origin::All,
+            Asked::Auto => Origin::Auto,
+        };
+        Selection { backends: self.possible(), origin, absent: Vec::new(), pointed: Vec::new() }
+    }
+
+    /// What is measured on a machine.
+    pub(super) fn on(&self, options: &BenchOptions, machine: &Machine<'_>) -> Selection {
+        if self.is_auto() { Selection::auto(options, machine) } else { self.anywhere() }
+    }
+}
+
+impl Selection {
     fn auto(options: &BenchOptions, machine: &Machine<'_>) -> Selection {
         let is_pointed = |&backend: &BackendName| {
             let mut pointed = options.library.iter().map(|library| library.name);

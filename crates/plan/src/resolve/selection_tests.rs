@@ -1,9 +1,9 @@
 //! Machines with this and without that, and what is measured on them when nobody says.
 
 use prony_types::{CellStatus, RuntimeSpec};
-use prony_work::Silent;
 
-use super::super::{Resolved, resolve};
+use super::super::Resolved;
+use super::super::tests::resolve;
 use super::*;
 use crate::options::{DeviceIndex, NamedLibrary, Size};
 
@@ -22,15 +22,7 @@ fn on(ready: &[BackendName], gpus: u32, options: BenchOptions) -> anyhow::Result
         true => "no NVIDIA GPU".to_owned(),
         false => format!("install {backend}"),
     };
-    let machine = Machine {
-        runtime: &runtime,
-        absent: &absent,
-        gpus,
-        cpus: 2,
-        cache: None,
-        mem_available_bytes: None,
-        watcher: &Silent,
-    };
+    let machine = Machine { runtime: &runtime, absent: &absent, gpus, cpus: 2, mem_available_bytes: None };
     resolve(options, &machine)
 }
 
@@ -165,15 +157,7 @@ fn what_no_ready_backend_can_run_is_left_to_the_embedded_engine() {
         other => Err(format!("{other}: not here")),
     };
     let absent = |_| "not here".to_owned();
-    let machine = Machine {
-        runtime: &lean,
-        absent: &absent,
-        gpus: 1,
-        cpus: 2,
-        cache: None,
-        mem_available_bytes: None,
-        watcher: &Silent,
-    };
+    let machine = Machine { runtime: &lean, absent: &absent, gpus: 1, cpus: 2, mem_available_bytes: None };
     let resolved = resolve(rgb(), &machine).unwrap();
     assert_eq!(ids(&resolved), ["tensorrt:fp16", "tensorrt:fp32", "rten:fp32"]);
     assert!(resolved.fates.values().all(|fate| fate.status == CellStatus::Skipped) && resolved.fates.len() == 2);

@@ -8,11 +8,11 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use anyhow::bail;
+use anyhow::anyhow;
 use prony_store::RunFolder;
 use prony_types::os_text::to_text;
 use prony_types::text::printable;
-use prony_types::{ArtifactKind, CellStatus, ExitCode, RunRecord};
+use prony_types::{ArtifactKind, ExitCode, RunRecord};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -21,81 +21,41 @@ use self::summary::summary;
 use crate::args::BenchArgs;
 use crate::command::turn::wait_for_machine;
 use crate::command::{tell_trusted, terminal_width, with_sign_of_life};
-use crate::output::{Cells, Painted, StdoutError, View, print, print_painted};
+use crate::error::{CliError, OrCliError as _};
+use crate::output::{Cells, Painted, View, print, print_painted};
 use crate::version::VERSION;
 use prony_plan::options::BenchOptions;
-use prony_plan::refuse_strange_baseline;
-use prony_plan::{Machine, Resolved, resolve};
-use prony_run::machine;
+use prony_plan::{Inputs, Request, Resolved};
 use prony_run::{
-    Ending, Files, Redactor, Run, RunSetup, Written, check_data, earlier_run, engines_to_build, estimate_s,
-    refuse_if_written, resumed, resumed_info, run_info, utc_stamp,
+    Ending, Files, Redactor, Run, Site, Written, earlier_run, estimate_s, refuse_if_written, resume, start,
 };
 use prony_runtimes::home;
-use prony_runtimes::{absent, choose};
 use prony_work::{Interrupt, short_time};
 
-pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let earlier = args.resume.as_deref().map(earlier_run).transpose()?;
-    let file = args.plan.as_deref().map(BenchOptions::read).transpose()?.unwrap_or_default();
+pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, CliError> {
+    let file = args.plan.as_deref().map(BenchOptions::read).transpose().usage()?.unwrap_or_default();
     let options = args.options.clone().or(file);
-    let runs = options.out.clone().unwrap_or_else(|| "runs".into());
-    // A record is data: no library is opened because one names it.
-    let explicit: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
-    let cache = home::folder(options.home.as_deref()).ok().map(|home| home::cache(&home));
     // What is wrong whatever the machine has is said before there is anything to wait for.
-    match &earlier {
-        Some((folder, _)) => refuse_if_written(folder.path())?,
-        None => {
-            let ideal = resolve(options.clone(), &Machine::ideal(cache.clone(), &View))?;
-            ideal.plan.evaluation.map(|spec| check_data(&spec.data)).transpose()?;
-        }
-    }
+    let asked = ask(args, &options).usage()?;
     // From here on a Ctrl-C is an orderly end. Libraries are opened below: not beside another run's timed cell.
-    let interrupt = Interrupt::listen()?;
-    let timed = earlier.as_ref().map_or(!options.only_scored, |(_, record)| record.plan.timed);
+    let interrupt = Interrupt::listen().failed()?;
     let mut lock = None;
-    if timed && !args.dry_run {
+    if asked.is_timed() && !args.dry_run {
         lock = wait_for_machine(&interrupt, args.wait)?;
         if lock.is_none() {
             return Ok(ExitCode::Interrupted);
         }
     }
-    let look = || machine(&runs, options.home.as_deref(), &explicit);
-    let (environment, found) = with_sign_of_life("looking at this machine", look)?;
-    tell_trusted(&found);
-    let reference_cache = cache.as_ref().map(|cache| cache.join("reference"));
-    let own_home = options.home.clone();
-    let artifact_cache = cache.as_deref().map(home::artifacts);
-    let resolved = match &earlier {
-        Some((_, record)) => resumed(record, &args.options, &environment, &found, cache.as_deref())?,
-        None => {
-            let here = Machine {
-                runtime: &|backend| choose(&found, backend),
-                absent: &|backend| absent(&found, backend),
-                gpus: found.gpus.len() as u32,
-                cpus: environment.cpu.usable,
-                cache,
-                // What a container leaves, where that is less than the machine has.
-                mem_available_bytes: prony_probe::MemoryRoom::read(Path::new("/")).map(|room| room.available),
-                watcher: &View,
-            };
-            resolve(options, &here)?
-        }
+    let site = look(&options).usage()?;
+    let planned = match asked {
+        Asked::Start(inputs) => start(*inputs, site),
+        Asked::Resume(earlier) => resume(*earlier, &args.options, site),
     };
-    let kept = earlier.iter().flat_map(|(_, record)| &record.cells);
-    let kept: Vec<&str> =
-        kept.filter(|cell| cell.status == CellStatus::Completed).map(|cell| cell.id.as_str()).collect();
-    let baseline = resolved.plan.gates.baseline.as_deref().map(prony_store::read_record_at).transpose()?;
-    baseline.iter().try_for_each(|run| refuse_strange_baseline(run, &resolved))?;
-    let to_run = || {
-        let left = |id: &str| !resolved.fates.contains_key(id) && !kept.contains(&id);
-        resolved.plan.cells.iter().filter(move |cell| left(&cell.id))
-    };
-    let engines = engines_to_build(to_run(), artifact_cache.as_deref(), &found.gpus);
-    let summary = summary(&resolved.plan, &to_run().collect::<Vec<_>>(), engines);
+    let planned = planned.usage()?;
+    let engines = planned.engines_to_build();
+    let summary = summary(&planned.resolved.plan, &planned.to_run(), engines);
     if args.dry_run {
-        return dry_run(&resolved, &kept, &summary, args.print.json);
+        return dry_run(&planned.resolved, &planned.kept(), &summary, args.print.json);
     }
     // Nothing else is timed in a run that only scores, but kernels are while an engine is built.
     if lock.is_none() && engines > 0 {
@@ -104,50 +64,69 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::Interrupted);
         }
     }
-    let folder = match &earlier {
-        Some((folder, _)) => RunFolder::open(folder.path())?,
-        None => RunFolder::create(&resolved.out, &resolved.plan.name, &utc_stamp())?,
-    };
-    let redactor =
-        resolved.redact.then(|| Redactor::new(&resolved.plan, folder.path(), own_home.as_deref(), &environment));
-    let redacted = redactor.is_some();
+    let folder = planned.open_folder().usage()?;
+    let redactor = planned.redactor(folder.path());
     let id = folder.id();
-    let files = Files::new(folder, redactor.clone())?;
-    start_log(files.run_log()?, args.verbose, redactor);
-    greet(&resolved, &summary, files.path());
-    let mut info = match &earlier {
-        Some((_, record)) => resumed_info(&record.run),
-        None => run_info(id, std::env::args_os().map(|word| to_text(&word)).collect(), VERSION)?,
-    };
-    info.redacted |= redacted;
-    let setup = RunSetup {
-        info,
-        plan: resolved.plan,
-        fates: resolved.fates,
-        earlier: earlier.map(|(_, record)| record),
-        environment,
-        reference_cache,
-        artifact_cache,
-        baseline,
-        lock,
-    };
+    let files = Files::new(folder, redactor.clone()).usage()?;
+    start_log(files.run_log().usage()?, args.verbose, redactor);
+    greet(&planned.resolved, &summary, files.path());
+    let command = std::env::args_os().map(|word| to_text(&word)).collect();
+    let setup = planned.set_up(id, command, VERSION, lock).failed()?;
     let cells = Cells::new(setup.plan.cells.iter().map(|cell| cell.id.as_str()));
-    let Ending { record, files, nothing_ran } = Run::new(setup, files, interrupt, Box::new(cells))?.execute()?;
+    let run = Run::new(setup, files, interrupt, Box::new(cells)).usage()?;
+    // An error means that nothing was measured.
+    let Ending { record, files, nothing_ran } = run.execute().usage()?;
     if nothing_ran && args.resume.is_none() {
-        files.discard()?;
+        files.discard().failed()?;
         let reason = record.cells.first().and_then(|cell| cell.reason.clone()).unwrap_or_default();
-        bail!("{reason}");
+        return Err(CliError::Usage(anyhow!("{reason}")));
     }
     let Written { page, problem } = files.write_all(&record);
     let shown = show(&files.shown(&record), page.as_deref(), args);
     if let Some(error) = problem {
         // The measurement stands and was shown; what is on disk does not.
-        say!("error: {error:#}");
-        shown?;
-        return Ok(ExitCode::CellFailed);
+        return Err(CliError::Failed(error));
     }
     shown?;
     Ok(record.run.exit_code.unwrap_or(ExitCode::CellFailed))
+}
+
+/// What is to be run: something new, or the rest of an earlier run.
+enum Asked {
+    Start(Box<Inputs>),
+    Resume(Box<(RunFolder, RunRecord)>),
+}
+
+impl Asked {
+    fn is_timed(&self) -> bool {
+        match self {
+            Asked::Start(inputs) => inputs.is_timed(),
+            Asked::Resume(earlier) => earlier.1.plan.timed,
+        }
+    }
+}
+
+/// Opens what was asked for.
+fn ask(args: &BenchArgs, options: &BenchOptions) -> anyhow::Result<Asked> {
+    if let Some(path) = &args.resume {
+        let earlier = earlier_run(path)?;
+        refuse_if_written(earlier.0.path())?;
+        return Ok(Asked::Resume(Box::new(earlier)));
+    }
+    let cache = home::folder(options.home.as_deref()).ok().map(|home| home::cache(&home));
+    let inputs = Request::new(options.clone())?.open(cache, &View)?;
+    Ok(Asked::Start(Box::new(inputs)))
+}
+
+/// Looks at this machine, and says which libraries of others were trusted.
+fn look(options: &BenchOptions) -> anyhow::Result<Site> {
+    let runs = options.out.clone().unwrap_or_else(|| "runs".into());
+    // A record is data: no library is opened because one names it.
+    let libraries: Vec<_> = options.library.iter().map(|library| (library.name, library.path.clone())).collect();
+    let look = || Site::look(&runs, options.home.as_deref(), &libraries);
+    let site = with_sign_of_life("looking at this machine", look)?;
+    tell_trusted(&site.found);
+    Ok(site)
 }
 
 /// Everything goes to `run.log`; with `--verbose` it is said aloud too.
@@ -193,9 +172,9 @@ fn greet(resolved: &Resolved, summary: &str, folder: &Path) {
 }
 
 /// The table on stdout and the page if there is one, or the record with `--json`.
-fn show(record: &RunRecord, page: Option<&Path>, args: &BenchArgs) -> Result<(), StdoutError> {
+fn show(record: &RunRecord, page: Option<&Path>, args: &BenchArgs) -> Result<(), CliError> {
     let text = if args.print.json {
-        serde_json::to_string_pretty(record).unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(record).failed()? + "\n"
     } else {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let table = prony_report::terminal(record, terminal_width(), colour);
@@ -207,32 +186,13 @@ fn show(record: &RunRecord, page: Option<&Path>, args: &BenchArgs) -> Result<(),
         let page = page.map(|page| format!("\n{page}\n")).unwrap_or_default();
         format!("{table}{details}{page}")
     };
-    print_painted(&text)
+    Ok(print_painted(&text)?)
 }
 
-fn dry_run(resolved: &Resolved, kept: &[&str], summary: &str, json: bool) -> anyhow::Result<ExitCode> {
+/// What would run, and what would not and why.
+fn planned_in_words(resolved: &Resolved, kept: &[&str], summary: &str) -> Result<String, std::fmt::Error> {
     let plan = &resolved.plan;
     let seconds = estimate_s(&plan.budget);
-    if json {
-        let cells: Vec<_> = plan
-            .cells
-            .iter()
-            .map(|cell| {
-                let fate = resolved.fates.get(&cell.id);
-                let is_kept = kept.contains(&cell.id.as_str());
-                serde_json::json!({
-                    "id": cell.id,
-                    "would": if is_kept { "keep" } else { fate.map_or("run", |fate| fate.status.name()) },
-                    "reason": fate.map(|fate| &fate.reason),
-                    "builds": fate.is_none() && !is_kept && cell.artifact_kind().is_some(),
-                    "estimated_s": if fate.is_none() && !is_kept { seconds } else { None },
-                })
-            })
-            .collect();
-        let all = serde_json::json!({ "plan": plan, "summary": summary, "cells": cells, "notes": plan.notes });
-        print(serde_json::to_string_pretty(&all)? + "\n")?;
-        return Ok(ExitCode::Ok);
-    }
     let about = |seconds: Option<f64>| match seconds {
         Some(seconds) => format!("about {}", short_time(seconds)),
         None => "for as long as the samples take".to_owned(),
@@ -258,6 +218,32 @@ fn dry_run(resolved: &Resolved, kept: &[&str], summary: &str, json: bool) -> any
         }
     }
     writeln!(out, "nothing was run")?;
-    print(out)?;
+    Ok(out)
+}
+
+fn dry_run(resolved: &Resolved, kept: &[&str], summary: &str, json: bool) -> Result<ExitCode, CliError> {
+    let plan = &resolved.plan;
+    let seconds = estimate_s(&plan.budget);
+    if json {
+        let cells: Vec<_> = plan
+            .cells
+            .iter()
+            .map(|cell| {
+                let fate = resolved.fates.get(&cell.id);
+                let is_kept = kept.contains(&cell.id.as_str());
+                serde_json::json!({
+                    "id": cell.id,
+                    "would": if is_kept { "keep" } else { fate.map_or("run", |fate| fate.status.name()) },
+                    "reason": fate.map(|fate| &fate.reason),
+                    "builds": fate.is_none() && !is_kept && cell.artifact_kind().is_some(),
+                    "estimated_s": if fate.is_none() && !is_kept { seconds } else { None },
+                })
+            })
+            .collect();
+        let all = serde_json::json!({ "plan": plan, "summary": summary, "cells": cells, "notes": plan.notes });
+        print(serde_json::to_string_pretty(&all).failed()? + "\n")?;
+        return Ok(ExitCode::Ok);
+    }
+    print(planned_in_words(resolved, kept, summary).failed()?)?;
     Ok(ExitCode::Ok)
 }

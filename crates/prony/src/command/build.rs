@@ -19,6 +19,7 @@ use crate::command::turn::wait_for_machine;
 use crate::command::{tell_trusted, with_sign_of_life};
 use crate::error::{CliError, OrCliError as _};
 use crate::output::{View, show_making};
+use prony_plan::engine_options::decide_engine;
 use prony_plan::named::{Opening, open};
 use prony_plan::options::too_many_threads;
 use prony_plan::{fits_batch, image_size};
@@ -74,17 +75,20 @@ pub(crate) fn build(args: &BuildArgs) -> Result<ExitCode, CliError> {
         if interrupt.asked() {
             break;
         }
+        let mut wanted = engine.spec(precision, scenes).usage()?;
+        let gpu_mem_limit_bytes = args.gpu_mem_limit.map(|size| size.0);
+        let decided = decide_engine(&mut wanted, &info, gpu_mem_limit_bytes);
         let job = PrepareJob {
             protocol: WORKER_PROTOCOL,
             cell: format!("{}:{}:{precision}", spec.name, BackendName::Tensorrt),
             model: spec.clone(),
-            engine: engine.spec(precision, scenes).usage()?,
+            engine: wanted,
             imgsz,
             batch: args.batch,
             runtime: runtime.clone(),
             plugins: args.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>().usage()?,
             device: args.device.0,
-            gpu_mem_limit_bytes: args.gpu_mem_limit.map(|size| size.0),
+            gpu_mem_limit_bytes,
             threads: args.threads,
             cache: cache.clone(),
             rebuild: args.rebuild,
@@ -92,7 +96,10 @@ pub(crate) fn build(args: &BuildArgs) -> Result<ExitCode, CliError> {
             ring_fd: -1,
         };
         let maker = Maker { log: cache.join("build.log"), interrupt: &interrupt, show: &show_making() };
-        let status = status(maker.make(&job.cell.clone(), Job::Prepare(job)));
+        let mut status = status(maker.make(&job.cell.clone(), Job::Prepare(job)));
+        if let Status::Made { notes, .. } = &mut status {
+            notes.splice(0..0, decided);
+        }
         let mut outcome = Outcome { precision, status, copied_to: None };
         if let (Status::Made { artifact, .. }, Some(out)) = (&outcome.status, &args.out) {
             match copy(artifact, out, &spec.name, precision) {

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use clap::ValueEnum as _;
 use prony_files::{Folder, Kind};
 use prony_types::os_text::path_to_text;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::command::{terminal_width, with_sign_of_life};
-use crate::error::{OrCliError as _, OrUnwritten as _};
+use crate::error::{CliError, OrCliError as _, OrUnwritten as _};
 use crate::output::{print, print_json, print_painted};
 use prony_run::{Redactor, pictures};
 
@@ -21,16 +21,16 @@ const RECORD: &str = "report.json";
 /// Name of a record that was replaced.
 const KEPT: &str = "report.json.before";
 
-pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
     let folder =
         if args.run.is_file() { args.run.parent().unwrap_or(Path::new("")).to_owned() } else { args.run.clone() };
     let mut record = match args.replay {
-        true => with_sign_of_life("replaying the run", || prony_run::replay(&folder))?,
-        false => prony_store::read_record_at(&args.run)?,
+        true => with_sign_of_life("replaying the run", || prony_run::replay(&folder)).usage()?,
+        false => prony_store::read_record_at(&args.run).usage()?,
     };
-    let opened = Folder::open(&folder).with_context(|| folder.display().to_string())?;
+    let opened = Folder::open(&folder).with_context(|| folder.display().to_string()).usage()?;
     if args.replay && args.format.is_none() && args.out.is_none() && !args.print.json {
-        ensure!(!args.redact, "--redact would replace report.json of the run itself; say where to with --out");
+        refuse_redacting(args, RECORD).usage()?;
         return put_back(&record, &folder, &opened);
     }
     if args.redact {
@@ -42,13 +42,13 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         Some(path) => path.as_os_str() == "-",
         None => matches!(format, ReportFormat::Text | ReportFormat::Json),
     };
-    ensure!(
-        !on_stdout || !args.print.json || format == ReportFormat::Json,
-        "--json prints JSON on stdout, where --format {} would go too; name a file with --out",
-        format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    );
+    if on_stdout && args.print.json && format != ReportFormat::Json {
+        let name = format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let both = anyhow!("--json prints JSON on stdout, where --format {name} would go too; name a file with --out");
+        return Err(CliError::Usage(both));
+    }
     let mut files = Vec::new();
-    for (name, text) in render(&record, &opened, format, args.out.is_some())? {
+    for (name, text) in render(&record, &opened, format, args.out.is_some()).failed()? {
         if on_stdout {
             match format {
                 ReportFormat::Text => print_painted(&text)?,
@@ -56,10 +56,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
             }
             continue;
         }
-        ensure!(
-            args.out.is_some() || !args.redact,
-            "--redact would replace {name} of the run itself; say where to with --out"
-        );
+        refuse_redacting(args, &name).usage()?;
         match &args.out {
             Some(path) => {
                 prony_store::write_atomic(path, text.as_bytes()).written()?;
@@ -82,25 +79,34 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
+/// Without a file of its own, a text without names would take the place of what the run has.
+fn refuse_redacting(args: &ReportArgs, name: &str) -> anyhow::Result<()> {
+    ensure!(
+        args.out.is_some() || !args.redact,
+        "--redact would replace {name} of the run itself; say where to with --out"
+    );
+    Ok(())
+}
+
 /// Puts a record that was made anew into its run. One that says something else is kept beside it.
-fn put_back(record: &RunRecord, folder: &Path, opened: &Folder) -> anyhow::Result<ExitCode> {
+fn put_back(record: &RunRecord, folder: &Path, opened: &Folder) -> Result<ExitCode, CliError> {
     let path = folder.join(RECORD);
     if prony_store::read_record_at(folder).is_ok_and(|there| there == *record) {
         print(format!("{} is what the logs say\n", path.display()))?;
         return Ok(ExitCode::Ok);
     }
     let write = |name: &str, bytes: &[u8]| {
-        opened.replace(name, bytes).with_context(|| format!("cannot write {}", folder.join(name).display()))
+        opened.replace(name, bytes).with_context(|| format!("cannot write {}", folder.join(name).display())).failed()
     };
     let before = opened.exists(RECORD).then(|| opened.read(RECORD, Kind::Record)).transpose();
-    let kept = match before.with_context(|| path.display().to_string())? {
+    let kept = match before.with_context(|| path.display().to_string()).usage()? {
         Some(bytes) => {
             write(KEPT, &bytes)?;
             format!("; what was there is in {KEPT}")
         }
         None => String::new(),
     };
-    write(RECORD, (serde_json::to_string_pretty(record)? + "\n").as_bytes())?;
+    write(RECORD, (serde_json::to_string_pretty(record).failed()? + "\n").as_bytes())?;
     print(format!("{} is made anew{kept}\n", path.display()))?;
     Ok(ExitCode::Ok)
 }

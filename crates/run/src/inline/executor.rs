@@ -15,7 +15,7 @@ use crate::{MachineLock, Maker, NotMade, engines_to_build, writable};
 use prony_plan::engine_options::{EngineArgs, Profile};
 use prony_plan::named::Opened;
 use prony_plan::options::{BenchOptions, DeviceIndex, ImageSize};
-use prony_plan::{Machine, Resolved, resolve};
+use prony_plan::{Inputs, Machine, Request, Resolved};
 use prony_runtimes::home;
 use prony_runtimes::policy::{STARTED_AGAIN, check_plugins, search_paths};
 use prony_runtimes::{Found, choose, discover_for};
@@ -147,11 +147,11 @@ impl Executor<'_> {
             absent: &|_| String::new(),
             gpus: tensorrt.gpus.len() as u32,
             cpus: u32::MAX,
-            cache: cache.clone(),
             mem_available_bytes: None,
-            watcher: self.watcher,
         };
-        let Resolved { plan, fates, .. } = resolve(self.options(model, precision, shapes), &here)?;
+        let request = Request::new(self.options(model, precision, shapes))?;
+        let Resolved { plan, fates, .. } =
+            Inputs::open(request, cache.clone(), self.watcher, Some(model))?.plan(&here)?;
         let mut cell = plan.cells.into_iter().next().context("no engine was planned")?;
         if let Some(fate) = fates.get(&cell.id) {
             // Something that the command line can give is missing, or it cannot be done here.
@@ -165,7 +165,8 @@ impl Executor<'_> {
         let cache = cache.as_deref().map(home::artifacts).filter(|cache| writable(cache).is_ok());
         let folder = if cache.is_none() { Some(tempfile::tempdir()?) } else { None };
         let place = cache.clone().or(folder.as_ref().map(|folder| folder.path().to_owned())).unwrap_or_default();
-        let to_build = engines_to_build(std::iter::once(&cell), cache.as_deref(), &tensorrt.gpus);
+        let to_build =
+            engines_to_build(std::iter::once(&cell), &|_| Some(&model.file.info), cache.as_deref(), &tensorrt.gpus);
         // Kernels are timed while an engine is built.
         let lock = if to_build > 0 { Some((self.wait)(&interrupt)?) } else { None };
         if matches!(lock, Some(None)) {

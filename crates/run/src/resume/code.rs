@@ -131,7 +131,8 @@ mod tests {
     use prony_types::{ModelSpec, Precision, SceneKind};
 
     use super::*;
-    use prony_plan::{Machine, resolve};
+    use prony_plan::{Machine, Request};
+    use prony_work::Silent;
 
     fn found() -> Found {
         let ready = |name, path: &str| RuntimeRecord {
@@ -160,7 +161,10 @@ mod tests {
 
     fn plan(cells: Vec<CellSpec>) -> Plan {
         let options = BenchOptions { models: vec!["builtin-rgb".into()], ..BenchOptions::default() };
-        Plan { cells, ..resolve(options, &Machine::ideal(None, &prony_work::Silent)).unwrap().plan }
+        let machine =
+            Machine { runtime: &|_| Ok(None), absent: &|_| String::new(), gpus: 0, cpus: 2, mem_available_bytes: None };
+        let inputs = Request::new(options).unwrap().open(None, &Silent).unwrap();
+        Plan { cells, ..inputs.plan(&machine).unwrap().plan }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use prony_model::Cost;
+use prony_plan::models::GraphCost;
 use prony_types::{CellSpec, Command, Doing, EvaluatedData, FailureKind, Phase, Sample};
 
 use crate::footprint::Footprint;
@@ -35,7 +35,7 @@ pub(super) struct RunCell {
     /// The most memory that its worker was seen to hold by itself.
     pub(super) peak_bytes: u64,
     /// What its graph costs, or why that is not known; until it is loaded.
-    pub(super) cost: Option<Result<Cost, String>>,
+    pub(super) cost: Option<GraphCost>,
     /// What it said of a data set, until that is scored.
     pub(super) evaluated: Option<EvaluatedData>,
     beats: u64,

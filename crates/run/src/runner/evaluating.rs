@@ -3,9 +3,7 @@
 use std::time::Instant;
 
 use prony_files::Kind;
-use prony_types::{
-    AccuracyComparison, AccuracyRecord, Command, Doing, EvaluateOrder, EvaluationSpec, EventKind, RunEventKind,
-};
+use prony_types::{AccuracyComparison, AccuracyRecord, Command, Doing, EvaluationSpec, EventKind, RunEventKind};
 
 use super::Run;
 use crate::accuracy;
@@ -35,10 +33,11 @@ impl Run {
         let folder = self.files.cell_dir(self.slug(index)).map_err(|e| e.to_string())?;
         let folder = std::path::absolute(folder).map_err(|e| e.to_string())?;
         let detections = folder.join(accuracy::DETECTIONS);
-        let order = EvaluateOrder { data: spec.data.clone(), post: spec.post, detections };
+        let order = self.scores.order(spec, &self.files, detections)?;
         self.order(index, &Command::Evaluate(order), Doing::Evaluating);
         self.wait(index, |event| matches!(event, EventKind::Evaluated { .. }));
         self.sensors.point_at(None);
+        self.scores.retract(&self.files);
         let cell = &mut self.cells[index];
         let Some(evaluated) = cell.evaluated.take() else { return Ok(None) };
         let record = &self.fold.cell(index).record;

@@ -21,7 +21,7 @@ impl Run {
             if self.interrupt.asked() {
                 return;
             }
-            let cost = roofline::cell_cost(&cell.spec);
+            let cost = self.models.cost(&self.cells[index].spec);
             if cost.is_ok() && matches!(cell.spec.precision, Precision::Fp32 | Precision::Native) {
                 let known = &self.fold.record().environment.peaks;
                 if let Some(peak) = roofline::measure_cpu(known, &Where::of(&cell.spec)) {
@@ -43,10 +43,11 @@ impl Run {
         if let Ok(peak) = &peak {
             self.emit(RunEventKind::Peak { peak: peak.clone() });
         }
-        let (floor, absent) = match cost.and_then(|cost| roofline::floor(&cost, &peak?)) {
-            Ok(floor) => (Some(floor), None),
-            Err(reason) => (None, Some(reason)),
-        };
+        let (floor, absent) =
+            match cost.as_ref().as_ref().map_err(Clone::clone).and_then(|cost| roofline::floor(cost, &peak?)) {
+                Ok(floor) => (Some(floor), None),
+                Err(reason) => (None, Some(reason)),
+            };
         self.emit(RunEventKind::Predicted { cell, floor, absent });
     }
 }

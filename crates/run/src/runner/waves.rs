@@ -8,7 +8,6 @@ use super::cell::RunCell;
 use super::{Run, Waited};
 use crate::footprint::{self, Footprint};
 use crate::oom::memory_root;
-use crate::roofline;
 
 const MIB: u64 = 1 << 20;
 /// Share of a device's memory that cells may take; the rest is the driver's and other programs'.
@@ -200,16 +199,14 @@ impl Run {
         if self.plan().resident != Resident::Auto || self.cells.iter().filter(|cell| cell.is_waiting()).count() < 2 {
             return;
         }
-        let Run { cells, fold, .. } = self;
+        let Run { cells, fold, models, .. } = self;
         let record = fold.record();
         for cell in cells.iter_mut().filter(|cell| cell.is_waiting() && cell.footprint.is_none()) {
             let unified = unified(&record.environment.gpus, cell);
-            let read = match &cell.cost {
-                Some(known) => known.clone().ok(),
-                None => roofline::cell_cost(&cell.spec).ok(),
-            };
+            let cost = models.cost(&cell.spec);
             let bytes = footprint::file_bytes(&cell.spec);
-            let estimate = Footprint::estimate(&cell.spec, &record.plan.input, read.as_ref(), bytes, unified);
+            let cost = cost.as_ref().as_ref().ok();
+            let estimate = Footprint::estimate(&cell.spec, &record.plan.input, cost, bytes, unified);
             cell.footprint = Some(estimate);
         }
     }

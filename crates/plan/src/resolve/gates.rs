@@ -1,17 +1,17 @@
 //! Whether the limits that were given make sense here: for what is measured, and with the baseline that is there.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
-use prony_types::{CellSpec, CellStatus, GateName, GateSpec, RunRecord};
+use prony_types::{CellSpec, CellStatus, Fate, GateName, GateSpec, RunRecord};
 
+use super::selection::listed;
 use crate::gate_options::{GateLimit, limits_of};
 use crate::options::BenchOptions;
-use crate::resolve::{Resolved, listed};
 
-/// The limits as the plan has them. One that nothing could ever be measured for is refused, and what a relative one is
-/// compared with must be there, and readable.
-pub(crate) fn spec(options: &BenchOptions) -> anyhow::Result<GateSpec> {
+/// The limits as the plan has them. One that nothing could ever be measured for is refused.
+pub(super) fn spec(options: &BenchOptions) -> anyhow::Result<GateSpec> {
     let spec = spec_of(&options.gate, options.baseline.as_deref())?;
     let given = |names: [GateName; 2]| names.into_iter().find(|&name| spec.limit(name).is_some());
     if let (Some(name), None) = (given([GateName::MapMin, GateName::MapDropMax]), &options.data) {
@@ -37,15 +37,23 @@ fn spec_of(limits: &[GateLimit], baseline: Option<&Path>) -> anyhow::Result<Gate
         relative.iter().any(|&name| spec.limit(name).is_some()),
         "--baseline is for relative limits: give --gate latency_ratio_max=, memory_growth_max= or map_drop_max="
     );
-    prony_store::read_record_at(baseline).context("--baseline")?;
     spec.baseline = Some(std::path::absolute(baseline)?);
     Ok(spec)
 }
 
+/// What relative limits are compared with; it must be there, and readable.
+pub fn read_baseline(gates: &GateSpec) -> anyhow::Result<Option<RunRecord>> {
+    gates.baseline.as_deref().map(prony_store::read_record_at).transpose().context("--baseline")
+}
+
 /// A baseline that has none of the cells that would run has nothing that they could be compared with.
-pub fn refuse_strange_baseline(baseline: &RunRecord, resolved: &Resolved) -> anyhow::Result<()> {
-    let runs = |cell: &&CellSpec| !resolved.fates.contains_key(&cell.id);
-    let cells: Vec<&str> = resolved.plan.cells.iter().filter(runs).map(|cell| cell.id.as_str()).collect();
+pub fn refuse_strange_baseline(
+    baseline: &RunRecord,
+    cells: &[CellSpec],
+    fates: &BTreeMap<String, Fate>,
+) -> anyhow::Result<()> {
+    let runs = |cell: &&CellSpec| !fates.contains_key(&cell.id);
+    let cells: Vec<&str> = cells.iter().filter(runs).map(|cell| cell.id.as_str()).collect();
     let completed = baseline.cells.iter().filter(|cell| cell.status == CellStatus::Completed);
     let known: Vec<&str> = completed.map(|cell| cell.id.as_str()).collect();
     ensure!(
@@ -80,7 +88,8 @@ mod tests {
         assert_eq!(given("map_drop_max=1").unwrap().map_drop_max, Some(1.0), "the fp32 row stands in");
         let twice: Vec<GateLimit> = ["map_min=0.5", "map_min=0.6"].map(|text| text.parse().unwrap()).to_vec();
         assert!(spec_of(&twice, None).unwrap_err().to_string().contains("twice"));
-        let missing = spec_of(&["latency_ratio_max=2".parse().unwrap()], Some(Path::new("/no/such/run"))).unwrap_err();
+        let relative = spec_of(&["latency_ratio_max=2".parse().unwrap()], Some(Path::new("/no/such/run"))).unwrap();
+        let missing = read_baseline(&relative).unwrap_err();
         assert!(format!("{missing:#}").contains("--baseline: ") && format!("{missing:#}").contains("/no/such/run"));
     }
 
