@@ -33,7 +33,7 @@ fn reason(record: &RunRecord) -> String {
 
 #[test]
 fn a_worker_killed_in_the_middle_keeps_its_samples_and_the_run_can_be_resumed() {
-    let running = Running::start(Place::new(), &["--duration", "3", "--warmup", "0.1"]);
+    let running = Running::start(Place::new(), &["--duration", "1", "--warmup", "0.1", "--frames", "8"]);
     let pid = running.worker(RGB);
     running.first_round(RGB);
     signal(pid, Signal::KILL);
@@ -75,7 +75,7 @@ fn a_run_of_another_binary_is_not_resumed() {
 
 #[test]
 fn a_worker_killed_while_it_waits_is_named_by_its_signal_too() {
-    let running = Running::start(Place::new(), &["--duration", "3", "--warmup", "0.1", "--timeout", "20"]);
+    let running = Running::start(Place::new(), &["--duration", "1", "--warmup", "0.1", "--frames", "8", "--timeout", "20"]);
     // After its own round it waits while the other cell has its turn.
     running.first_round(RGB);
     signal(running.worker(RGB), Signal::KILL);
@@ -89,8 +89,8 @@ fn a_worker_killed_while_it_waits_is_named_by_its_signal_too() {
 #[test]
 fn a_short_timeout_does_not_kill_a_worker_that_works() {
     let place = Place::new();
-    let output =
-        place.bench(&["builtin-thermal", "--duration", "2.5", "--warmup", "0.1", "--timeout", "1.5"]).output().unwrap();
+    let args = ["builtin-thermal", "--duration", "2.5", "--warmup", "0.1", "--frames", "8", "--timeout", "1.5"];
+    let output = place.bench(&args).output().unwrap();
     expect_code(&output, 0);
 }
 
@@ -110,7 +110,7 @@ fn a_cell_that_could_not_run_is_not_run_as_something_else_on_resume() {
 
 #[test]
 fn a_run_folder_that_vanishes_does_not_take_the_result_with_it() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "1", "--warmup", "0.1"]);
+    let running = Running::start(Place::new(), &quick(&["builtin-thermal"]));
     running.first_round(THERMAL);
     std::fs::remove_dir_all(running.place.runs()).unwrap();
     let (output, _place) = running.finish();
@@ -147,7 +147,7 @@ fn ctrl_c_during_a_long_warm_up_is_heard() {
 
 #[test]
 fn a_run_under_way_is_not_resumed_by_another() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "4", "--warmup", "0.1"]);
+    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
     running.first_round(THERMAL);
     let output = support::prony().args(["bench", "--resume"]).arg(running.place.run()).output().unwrap();
     expect_code(&output, 2);
@@ -158,7 +158,7 @@ fn a_run_under_way_is_not_resumed_by_another() {
 
 #[test]
 fn ctrl_c_keeps_and_reports_what_was_measured() {
-    let running = Running::start(Place::new(), &["--duration", "60", "--warmup", "0.1"]);
+    let running = Running::start(Place::new(), &["--duration", "60", "--warmup", "0.1", "--frames", "8"]);
     running.first_round(THERMAL);
     signal(running.child.id(), Signal::INT);
     let (output, place) = running.finish();
@@ -237,7 +237,7 @@ fn outputs_that_drift_are_wrong_output() {
 
 #[test]
 fn a_cell_that_slows_down_is_not_valid() {
-    let record = with_fault(r#""slow-down""#, &["--duration", "12", "--warmup", "0.1"], 0);
+    let record = with_fault(r#""slow-down""#, &["--duration", "4", "--warmup", "0.1", "--frames", "8"], 0);
     let cell = cell(&record, THERMAL);
     assert_eq!(cell.verdict, Some(Verdict::Unstable), "{:?}", cell.verdict_reasons);
 }
@@ -250,7 +250,7 @@ fn a_library_that_prints_to_stdout_disturbs_no_event() {
 
 #[test]
 fn two_runs_at_once_take_turns() {
-    let first = Running::start(Place::new(), &["builtin-thermal", "--duration", "3", "--warmup", "0.1"]);
+    let first = Running::start(Place::new(), &["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
     first.first_round(THERMAL);
     let second = Place::new();
     let output = second.bench(&quick(&["builtin-thermal"])).output().unwrap();
