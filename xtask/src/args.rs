@@ -120,7 +120,11 @@ mod tests {
     fn targets_folder_and_profile_are_read() {
         let both = vec![Target::X86_64, Target::Aarch64];
         let dist = |targets: &[Target], out: Option<&str>, profile: &str| {
-            Chore::Dist(DistSpec { targets: targets.to_vec(), out: out.map(PathBuf::from), profile: profile.to_owned() })
+            Chore::Dist(DistSpec {
+                targets: targets.to_vec(),
+                out: out.map(PathBuf::from),
+                profile: profile.to_owned(),
+            })
         };
         assert_eq!(read("dist").unwrap(), dist(&both, None, "release"));
         assert_eq!(read("dist --target aarch64 --out x").unwrap(), dist(&[Target::Aarch64], Some("x"), "release"));

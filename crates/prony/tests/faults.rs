@@ -75,7 +75,8 @@ fn a_run_of_another_binary_is_not_resumed() {
 
 #[test]
 fn a_worker_killed_while_it_waits_is_named_by_its_signal_too() {
-    let running = Running::start(Place::new(), &["--duration", "1", "--warmup", "0.1", "--frames", "8", "--timeout", "20"]);
+    let running =
+        Running::start(Place::new(), &["--duration", "1", "--warmup", "0.1", "--frames", "8", "--timeout", "20"]);
     // After its own round it waits while the other cell has its turn.
     running.first_round(RGB);
     signal(running.worker(RGB), Signal::KILL);
@@ -147,7 +148,8 @@ fn ctrl_c_during_a_long_warm_up_is_heard() {
 
 #[test]
 fn a_run_under_way_is_not_resumed_by_another() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
+    let running =
+        Running::start(Place::new(), &["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
     running.first_round(THERMAL);
     let output = support::prony().args(["bench", "--resume"]).arg(running.place.run()).output().unwrap();
     expect_code(&output, 2);
@@ -207,25 +209,25 @@ fn workers_die_with_their_parent() {
 
 #[test]
 fn a_crash_is_named_by_its_signal() {
-    let reason = reason(&with_fault(r#"{"abort-at": 30}"#, &[], 1));
+    let reason = reason(&with_fault(r#"{"abort-at": 12}"#, &[], 1));
     assert!(reason.contains("SIGABRT") && reason.contains("worker.log"), "{reason}");
 }
 
 #[test]
 fn an_error_of_the_backend_is_the_reason() {
-    let reason = reason(&with_fault(r#"{"error-at": 30}"#, &[], 1));
-    assert!(reason.contains("injected at call 30"), "{reason}");
+    let reason = reason(&with_fault(r#"{"error-at": 12}"#, &[], 1));
+    assert!(reason.contains("injected at call 12"), "{reason}");
 }
 
 #[test]
 fn a_hanging_worker_is_killed_and_said_to_have_hung() {
-    let reason = reason(&with_fault(r#"{"hang-at": 30}"#, &["--timeout", "2"], 1));
+    let reason = reason(&with_fault(r#"{"hang-at": 12}"#, &["--timeout", "2"], 1));
     assert!(reason.contains("no sign of life for 2 s"), "{reason}");
 }
 
 #[test]
 fn nan_outputs_are_wrong_output_and_exit_3() {
-    let record = with_fault(r#"{"nan-at": 30}"#, &[], 3);
+    let record = with_fault(r#"{"nan-at": 12}"#, &[], 3);
     assert_eq!(cell(&record, THERMAL).verdict, Some(Verdict::WrongOutput));
 }
 
@@ -250,7 +252,8 @@ fn a_library_that_prints_to_stdout_disturbs_no_event() {
 
 #[test]
 fn two_runs_at_once_take_turns() {
-    let first = Running::start(Place::new(), &["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
+    let first =
+        Running::start(Place::new(), &["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
     first.first_round(THERMAL);
     let second = Place::new();
     let output = second.bench(&quick(&["builtin-thermal"])).output().unwrap();

@@ -119,7 +119,8 @@ fn building_and_opening_engines_give_up_too() {
 #[test]
 fn a_stopped_prony_blocked_every_run() {
     let _turn = turn();
-    let first = Running::start(Place::new(), &["builtin-thermal", "--duration", "3", "--warmup", "0.1", "--frames", "8"]);
+    let first =
+        Running::start(Place::new(), &["builtin-thermal", "--duration", "3", "--warmup", "0.1", "--frames", "8"]);
     first.first_round("builtin-thermal:rten:fp32");
     let pid = first.child.id();
     let second = Place::new();

@@ -318,10 +318,8 @@ fn a_plan_file_may_say_how_many_cells_are_resident() {
 #[test]
 fn a_cell_of_an_earlier_sitting_is_compared_unpaired() {
     let place = Place::new();
-    let running = Running::start(
-        place,
-        &[&["builtin-thermal", "builtin-thermal", "--resident", "1"][..], &QUICK].concat(),
-    );
+    let running =
+        Running::start(place, &[&["builtin-thermal", "builtin-thermal", "--resident", "1"][..], &QUICK].concat());
     let second = until("the second cell", || {
         let events = running.events();
         let mut started = events.iter().filter_map(|event| match event.kind {

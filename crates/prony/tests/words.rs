@@ -111,7 +111,8 @@ fn a_newline_in_a_name_broke_samples_csv() {
 
 #[test]
 fn two_attempts_at_a_cell_were_mixed() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "1", "--warmup", "0.1", "--frames", "8"]);
+    let running =
+        Running::start(Place::new(), &["builtin-thermal", "--duration", "1", "--warmup", "0.1", "--frames", "8"]);
     running.first_round("builtin-thermal:rten:fp32");
     signal(running.worker("builtin-thermal:rten:fp32"), Signal::KILL);
     let (output, place) = running.finish();
