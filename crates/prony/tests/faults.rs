@@ -131,7 +131,7 @@ fn a_reader_who_leaves_is_no_error() {
 
 #[test]
 fn ctrl_c_during_a_long_warm_up_is_heard() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--warmup", "100"]);
+    let running = Running::start(Place::new(), &["builtin-thermal", "--warmup", "100", "--frames", "8"]);
     running.worker(THERMAL);
     until("the warm-up to begin", || {
         let events = running.events();
@@ -179,7 +179,7 @@ fn a_second_ctrl_c_does_not_wait() {
     let place = Place::new();
     let injection = format!(r#"{{"cell": "{THERMAL}", "fault": {{"hang-at": 20}}}}"#);
     let child = place
-        .bench(&["builtin-thermal"])
+        .bench(&["builtin-thermal", "--frames", "8"])
         .env("PRONY_TEST_FAULT", injection)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -198,7 +198,7 @@ fn a_second_ctrl_c_does_not_wait() {
 
 #[test]
 fn workers_die_with_their_parent() {
-    let running = Running::start(Place::new(), &["--duration", "60"]);
+    let running = Running::start(Place::new(), &["--duration", "60", "--frames", "8"]);
     let worker = running.worker(RGB);
     signal(running.child.id(), Signal::KILL);
     until("the worker to die", || (!is_alive(worker)).then_some(()));
