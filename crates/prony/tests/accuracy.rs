@@ -235,7 +235,7 @@ fn a_question_that_makes_no_sense_is_told_so() {
 
 /// A run that is interrupted while the first of its cells runs the data set.
 fn interrupted_while_scoring(place: Place, verb: &str) -> Running {
-    let args = ["builtin-rgb", "builtin-thermal", "--data", "scenes", "--limit", "3000"];
+    let args = ["builtin-rgb", "builtin-thermal", "--data", "scenes", "--limit", "1000"];
     let timed: &[&str] = if verb == "bench" { &SHORT } else { &[] };
     let mut command = prony();
     command.arg(verb).args(args).args(["--backends", "rten"]).args(timed).arg("--out").arg(place.runs());
