@@ -10,14 +10,15 @@ use crate::target::Target;
 pub(crate) const HELP: &str = "\
 Chores of the repository that cargo alone cannot do.
 
-Usage: cargo xtask dist [--target x86_64|aarch64|all] [--out DIR]
+Usage: cargo xtask dist [--target x86_64|aarch64|all] [--out DIR] [--profile NAME]
        cargo xtask gpu [MODEL.onnx ...]
 
 dist  Build release binaries that run wherever glibc is 2.31 or later (JetPack 5, Debian 11, Ubuntu 20.04), check that
       they do, and write DIR/prony-<version>-<arch>-linux and DIR/SHA256SUMS.
 
-  --target LIST  What to build for [default: all]
-  --out DIR      Where to put it [default: dist in the repository]
+  --target LIST   What to build for [default: all]
+  --out DIR       Where to put it [default: dist in the repository]
+  --profile NAME  Profile of Cargo.toml to build with; `emulated` compiles faster and is for tests [default: release]
 
 gpu   Build the release binary and check on this machine's NVIDIA GPU what CI cannot: stages on the device, placement,
       agreement, limits and fallbacks of ort-cuda (tools/gpu_check), and TensorRT and its engines
@@ -50,6 +51,8 @@ pub(crate) struct DistSpec {
     pub(crate) targets: Vec<Target>,
     /// As typed; the repository's `dist` where it was not.
     pub(crate) out: Option<PathBuf>,
+    /// As in Cargo.toml.
+    pub(crate) profile: String,
 }
 
 /// Reads the words after `cargo xtask`.
@@ -66,13 +69,14 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Chore> {
         Some(other) => bail!("`{other}` is no chore; there are `dist` and `gpu`"),
         None => bail!("name a chore; there are `dist` and `gpu`"),
     }
-    let mut spec = DistSpec { targets: Target::ALL.to_vec(), out: None };
+    let mut spec = DistSpec { targets: Target::ALL.to_vec(), out: None, profile: "release".to_owned() };
     while let Some(flag) = words.next() {
         let mut value = || words.next().with_context(|| format!("{flag} needs a value"));
         match flag.as_str() {
             "--help" | "-h" => return Ok(Chore::Help),
             "--target" => spec.targets = targets(&value()?)?,
             "--out" => spec.out = Some(PathBuf::from(value()?)),
+            "--profile" => spec.profile = value()?,
             other => bail!("`{other}` is not an option of dist"),
         }
     }
@@ -113,14 +117,19 @@ mod tests {
     }
 
     #[test]
-    fn targets_and_folder_are_read() {
+    fn targets_folder_and_profile_are_read() {
         let both = vec![Target::X86_64, Target::Aarch64];
-        let dist = |targets: &[Target], out: Option<&str>| {
-            Chore::Dist(DistSpec { targets: targets.to_vec(), out: out.map(PathBuf::from) })
+        let dist = |targets: &[Target], out: Option<&str>, profile: &str| {
+            Chore::Dist(DistSpec {
+                targets: targets.to_vec(),
+                out: out.map(PathBuf::from),
+                profile: profile.to_owned(),
+            })
         };
-        assert_eq!(read("dist").unwrap(), dist(&both, None));
-        assert_eq!(read("dist --target aarch64 --out x").unwrap(), dist(&[Target::Aarch64], Some("x")));
-        assert_eq!(read("dist --target=aarch64,all").unwrap(), dist(&both, None));
+        assert_eq!(read("dist").unwrap(), dist(&both, None, "release"));
+        assert_eq!(read("dist --target aarch64 --out x").unwrap(), dist(&[Target::Aarch64], Some("x"), "release"));
+        assert_eq!(read("dist --target=aarch64,all").unwrap(), dist(&both, None, "release"));
+        assert_eq!(read("dist --profile emulated").unwrap(), dist(&both, None, "emulated"));
         assert_eq!(read("dist --target x86_64 -h").unwrap(), Chore::Help);
         assert_eq!(read("--help").unwrap(), Chore::Help);
         assert_eq!(read("gpu a.onnx").unwrap(), Chore::Gpu(vec!["a.onnx".into()]));

@@ -27,7 +27,7 @@ pub(crate) fn run(spec: &DistSpec) -> Result<()> {
     fs::create_dir_all(&out).with_context(|| format!("{} cannot be made", out.display()))?;
     let tools = Tools::ensure(&build.join("dist-tools"))?;
     for &target in &spec.targets {
-        let built = compile(&tools, root, &build, target)?;
+        let built = compile(&tools, root, &build, target, &spec.profile)?;
         let bytes = fs::read(&built).with_context(|| format!("cargo left no {}", built.display()))?;
         let highest = glibc::check(&bytes, target.elf_machine(), FLOOR)
             .and_then(|highest| hardening::check(&bytes).map(|()| highest))
@@ -44,14 +44,14 @@ fn file_name(target: Target) -> String {
     format!("prony-{VERSION}-{}-linux", target.arch())
 }
 
-/// A release build; the path of the binary.
-fn compile(tools: &Tools, root: &Path, build: &Path, target: Target) -> Result<PathBuf> {
+/// A build with a profile; the path of the binary.
+fn compile(tools: &Tools, root: &Path, build: &Path, target: Target, profile: &str) -> Result<PathBuf> {
     target.ensure_installed()?;
     let triple = target.triple();
     eprintln!("building prony for {triple} and glibc {FLOOR}");
     let mut command = tools.zigbuild();
     command.current_dir(root);
-    command.args(["--release", "--locked", "--package", "prony", "--bin", "prony"]);
+    command.args(["--profile", profile, "--locked", "--package", "prony", "--bin", "prony"]);
     command.arg("--target").arg(format!("{triple}.{FLOOR}")).arg("--target-dir").arg(build);
     // Names of functions stay, for the backtrace in a report from the field; line tables would be most of the file.
     // (zig strips names too when asked to strip debug information alone, so none is made.)
@@ -59,7 +59,9 @@ fn compile(tools: &Tools, root: &Path, build: &Path, target: Target) -> Result<P
     // `-C target-cpu=native` in someone's shell must not end up in a binary for everyone.
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     tools::run(&mut command).with_context(|| format!("prony was not built for {triple}"))?;
-    Ok(build.join(triple).join("release/prony"))
+    // cargo's one exception.
+    let folder = if profile == "dev" { "debug" } else { profile };
+    Ok(build.join(triple).join(folder).join("prony"))
 }
 
 /// Copies under another name first: what lies in the folder under its own name is always whole.

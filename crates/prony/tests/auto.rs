@@ -130,7 +130,7 @@ fn without_backends_a_machine_with_tensorrt_measured_its_cpu_alone() {
     );
 
     // The stand-in doubles its input, which no model does: that is seen, and told by the exit code.
-    let short = ["builtin-rgb", "--duration", "0.2", "--warmup", "0.05"];
+    let short = ["builtin-rgb", "--duration", "0.2", "--warmup", "0.05", "--frames", "8"];
     expect_code(&bench(&short), 3);
     let record = place.record();
     let ids: Vec<&str> = record.cells.iter().map(|cell| cell.id.as_str()).collect();
@@ -295,8 +295,8 @@ fn a_gate_that_could_not_be_measured_is_exit_4() {
 fn the_quick_tier_has_more_than_a_median_of_a_slow_cell() {
     let place = Place::new();
     // Large batches make the detector slow enough: two seconds are some thirty calls.
-    let args = ["builtin-thermal", "--tier", "quick", "--backends", "rten", "--batch", "8", "--warmup", "0.1"];
-    expect_code(&place.bench(&args).output().unwrap(), 0);
+    let tier = ["builtin-thermal", "--tier", "quick", "--backends", "rten", "--batch", "8"];
+    expect_code(&place.bench(&[&tier[..], &["--warmup", "0.1", "--frames", "8"]].concat()).output().unwrap(), 0);
     let record = place.record();
     let total = &record.cells[0].latency_ms[&Stage::Total];
     assert!(total.n >= 64 && total.p90.is_some(), "{total:?}");

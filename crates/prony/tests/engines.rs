@@ -77,7 +77,7 @@ impl Site {
 
     /// The record of a bench, whatever its verdict.
     fn bench(&self, name: &str, args: &[&str]) -> Value {
-        let own = ["--samples", "30", "--warmup", "0.05", "--quiet", "--out", "runs", "--name", name];
+        let own = ["--samples", "30", "--warmup", "0.05", "--frames", "8", "--quiet", "--out", "runs", "--name", name];
         let output = self.output(&[&["bench"], args, &own].concat());
         let of_name = |path: &PathBuf| path.to_string_lossy().ends_with(&format!("-{name}"));
         let found =

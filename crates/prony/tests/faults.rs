@@ -33,7 +33,7 @@ fn reason(record: &RunRecord) -> String {
 
 #[test]
 fn a_worker_killed_in_the_middle_keeps_its_samples_and_the_run_can_be_resumed() {
-    let running = Running::start(Place::new(), &["--duration", "3", "--warmup", "0.1"]);
+    let running = Running::start(Place::new(), &["--duration", "1", "--warmup", "0.1", "--frames", "8"]);
     let pid = running.worker(RGB);
     running.first_round(RGB);
     signal(pid, Signal::KILL);
@@ -75,7 +75,8 @@ fn a_run_of_another_binary_is_not_resumed() {
 
 #[test]
 fn a_worker_killed_while_it_waits_is_named_by_its_signal_too() {
-    let running = Running::start(Place::new(), &["--duration", "3", "--warmup", "0.1", "--timeout", "20"]);
+    let running =
+        Running::start(Place::new(), &["--duration", "1", "--warmup", "0.1", "--frames", "8", "--timeout", "20"]);
     // After its own round it waits while the other cell has its turn.
     running.first_round(RGB);
     signal(running.worker(RGB), Signal::KILL);
@@ -89,8 +90,8 @@ fn a_worker_killed_while_it_waits_is_named_by_its_signal_too() {
 #[test]
 fn a_short_timeout_does_not_kill_a_worker_that_works() {
     let place = Place::new();
-    let output =
-        place.bench(&["builtin-thermal", "--duration", "2.5", "--warmup", "0.1", "--timeout", "1.5"]).output().unwrap();
+    let args = ["builtin-thermal", "--duration", "2.5", "--warmup", "0.1", "--frames", "8", "--timeout", "1.5"];
+    let output = place.bench(&args).output().unwrap();
     expect_code(&output, 0);
 }
 
@@ -110,7 +111,7 @@ fn a_cell_that_could_not_run_is_not_run_as_something_else_on_resume() {
 
 #[test]
 fn a_run_folder_that_vanishes_does_not_take_the_result_with_it() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "1", "--warmup", "0.1"]);
+    let running = Running::start(Place::new(), &quick(&["builtin-thermal"]));
     running.first_round(THERMAL);
     std::fs::remove_dir_all(running.place.runs()).unwrap();
     let (output, _place) = running.finish();
@@ -130,7 +131,7 @@ fn a_reader_who_leaves_is_no_error() {
 
 #[test]
 fn ctrl_c_during_a_long_warm_up_is_heard() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--warmup", "100"]);
+    let running = Running::start(Place::new(), &["builtin-thermal", "--warmup", "100", "--frames", "8"]);
     running.worker(THERMAL);
     until("the warm-up to begin", || {
         let events = running.events();
@@ -147,7 +148,8 @@ fn ctrl_c_during_a_long_warm_up_is_heard() {
 
 #[test]
 fn a_run_under_way_is_not_resumed_by_another() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "4", "--warmup", "0.1"]);
+    let running =
+        Running::start(Place::new(), &["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
     running.first_round(THERMAL);
     let output = support::prony().args(["bench", "--resume"]).arg(running.place.run()).output().unwrap();
     expect_code(&output, 2);
@@ -158,7 +160,7 @@ fn a_run_under_way_is_not_resumed_by_another() {
 
 #[test]
 fn ctrl_c_keeps_and_reports_what_was_measured() {
-    let running = Running::start(Place::new(), &["--duration", "60", "--warmup", "0.1"]);
+    let running = Running::start(Place::new(), &["--duration", "60", "--warmup", "0.1", "--frames", "8"]);
     running.first_round(THERMAL);
     signal(running.child.id(), Signal::INT);
     let (output, place) = running.finish();
@@ -177,7 +179,7 @@ fn a_second_ctrl_c_does_not_wait() {
     let place = Place::new();
     let injection = format!(r#"{{"cell": "{THERMAL}", "fault": {{"hang-at": 20}}}}"#);
     let child = place
-        .bench(&["builtin-thermal"])
+        .bench(&["builtin-thermal", "--frames", "8"])
         .env("PRONY_TEST_FAULT", injection)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -196,7 +198,7 @@ fn a_second_ctrl_c_does_not_wait() {
 
 #[test]
 fn workers_die_with_their_parent() {
-    let running = Running::start(Place::new(), &["--duration", "60"]);
+    let running = Running::start(Place::new(), &["--duration", "60", "--frames", "8"]);
     let worker = running.worker(RGB);
     signal(running.child.id(), Signal::KILL);
     until("the worker to die", || (!is_alive(worker)).then_some(()));
@@ -207,25 +209,25 @@ fn workers_die_with_their_parent() {
 
 #[test]
 fn a_crash_is_named_by_its_signal() {
-    let reason = reason(&with_fault(r#"{"abort-at": 30}"#, &[], 1));
+    let reason = reason(&with_fault(r#"{"abort-at": 12}"#, &[], 1));
     assert!(reason.contains("SIGABRT") && reason.contains("worker.log"), "{reason}");
 }
 
 #[test]
 fn an_error_of_the_backend_is_the_reason() {
-    let reason = reason(&with_fault(r#"{"error-at": 30}"#, &[], 1));
-    assert!(reason.contains("injected at call 30"), "{reason}");
+    let reason = reason(&with_fault(r#"{"error-at": 12}"#, &[], 1));
+    assert!(reason.contains("injected at call 12"), "{reason}");
 }
 
 #[test]
 fn a_hanging_worker_is_killed_and_said_to_have_hung() {
-    let reason = reason(&with_fault(r#"{"hang-at": 30}"#, &["--timeout", "2"], 1));
+    let reason = reason(&with_fault(r#"{"hang-at": 12}"#, &["--timeout", "2"], 1));
     assert!(reason.contains("no sign of life for 2 s"), "{reason}");
 }
 
 #[test]
 fn nan_outputs_are_wrong_output_and_exit_3() {
-    let record = with_fault(r#"{"nan-at": 30}"#, &[], 3);
+    let record = with_fault(r#"{"nan-at": 12}"#, &[], 3);
     assert_eq!(cell(&record, THERMAL).verdict, Some(Verdict::WrongOutput));
 }
 
@@ -237,7 +239,7 @@ fn outputs_that_drift_are_wrong_output() {
 
 #[test]
 fn a_cell_that_slows_down_is_not_valid() {
-    let record = with_fault(r#""slow-down""#, &["--duration", "12", "--warmup", "0.1"], 0);
+    let record = with_fault(r#""slow-down""#, &["--duration", "4", "--warmup", "0.1", "--frames", "8"], 0);
     let cell = cell(&record, THERMAL);
     assert_eq!(cell.verdict, Some(Verdict::Unstable), "{:?}", cell.verdict_reasons);
 }
@@ -250,7 +252,8 @@ fn a_library_that_prints_to_stdout_disturbs_no_event() {
 
 #[test]
 fn two_runs_at_once_take_turns() {
-    let first = Running::start(Place::new(), &["builtin-thermal", "--duration", "3", "--warmup", "0.1"]);
+    let first =
+        Running::start(Place::new(), &["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
     first.first_round(THERMAL);
     let second = Place::new();
     let output = second.bench(&quick(&["builtin-thermal"])).output().unwrap();

@@ -16,7 +16,7 @@ use prost::bytes::Bytes;
 use serde_json::{Value, json};
 use support::{Place, expect_code, prony, skip, stderr, write_model};
 
-const SHORT: [&str; 4] = ["--duration", "0.2", "--warmup", "0.05"];
+const SHORT: [&str; 6] = ["--duration", "0.2", "--warmup", "0.05", "--frames", "4"];
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -28,7 +28,7 @@ const VERBS: [&str; 43] = [
     "bench --help",
     "bench builtin-thermal --backends rten --dry-run",
     "bench builtin-thermal --backends rten --dry-run --json",
-    "bench builtin-thermal --backends rten --duration 0.5 --warmup 0.1 --json",
+    "bench builtin-thermal --backends rten --duration 0.5 --warmup 0.1 --frames 8 --json",
     "eval builtin-thermal --backends rten --data @/scenes --quiet",
     "eval --detections @/boxes.json --data @/scenes --json",
     "run builtin-thermal --input @/scenes/images/000000.png",
@@ -110,7 +110,8 @@ fn a_stdout_that_cannot_be_written_to_was_a_success() {
 fn a_page_that_was_not_written_was_named() {
     for (taken, named) in [("report.html", false), ("report.md", true), ("latency_comparative_320.csv", true)] {
         let place = Place::new();
-        let running = Running::start(place, &["builtin-thermal", "--duration", "1", "--warmup", "0.1"]);
+        let running =
+            Running::start(place, &["builtin-thermal", "--duration", "1", "--warmup", "0.1", "--frames", "8"]);
         let runs = running.place.runs();
         // A folder where the file should go.
         let run = until("the run folder", || fs::read_dir(&runs).ok()?.next()?.ok().map(|entry| entry.path()));

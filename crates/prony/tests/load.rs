@@ -88,14 +88,15 @@ fn a_busy_machine_was_called_a_regression() {
 fn a_stall_within_a_round_is_named_and_no_rate_is_made_of_it() {
     let place = Place::new();
     // Past the warm-up of 0.1 s, however fast the machine is.
-    let (cell, _) = with_fault(&place, r#"{"stall-at": 300}"#, &["--samples", "400", "--warmup", "0.1"]);
+    let (cell, _) =
+        with_fault(&place, r#"{"stall-at": 150}"#, &["--samples", "200", "--warmup", "0.1", "--frames", "8"]);
     let stall = cell.stalls.first().unwrap_or_else(|| panic!("{:?}", cell.latency_ms));
     assert!(stall.phase == Phase::Steady && stall.seconds >= 2.0, "{stall:?}");
     assert!(is_disturbed(&cell), "{:?}", cell.verdict_reasons);
     let said = format!("round {} stood still for ", stall.round);
     assert!(cell.verdict_reasons.iter().any(|reason| reason.starts_with(&said)), "{:?}", cell.verdict_reasons);
     let total = cell.latency_ms[&Stage::Total];
-    assert!(total.n == 400 && total.max >= 2_000.0, "no sample is left out: {total:?}");
+    assert!(total.n == 200 && total.max >= 2_000.0, "no sample is left out: {total:?}");
     assert_eq!(csv(&place, "fps_mean"), "");
     assert_ne!(csv(&place, "verdict"), "valid");
 }
@@ -115,7 +116,8 @@ fn the_counters_of_this_machine_are_in_the_record() {
 #[test]
 fn an_interval_is_said_to_be_of_this_run_alone() {
     let place = Place::new();
-    let (_, printed) = with_fault(&place, r#"{"others-take": 0}"#, &["--samples", "80", "--warmup", "0.1"]);
+    let (_, printed) =
+        with_fault(&place, r#"{"others-take": 0}"#, &["--samples", "80", "--warmup", "0.1", "--frames", "8"]);
     assert!(printed.contains("within this run"), "{printed}");
     let record = place.record();
     assert!(record.method.intervals.contains("within this run"), "{}", record.method.intervals);

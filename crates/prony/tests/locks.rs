@@ -119,7 +119,8 @@ fn building_and_opening_engines_give_up_too() {
 #[test]
 fn a_stopped_prony_blocked_every_run() {
     let _turn = turn();
-    let first = Running::start(Place::new(), &["builtin-thermal", "--duration", "3", "--warmup", "0.1"]);
+    let first =
+        Running::start(Place::new(), &["builtin-thermal", "--duration", "3", "--warmup", "0.1", "--frames", "8"]);
     first.first_round("builtin-thermal:rten:fp32");
     let pid = first.child.id();
     let second = Place::new();
@@ -192,7 +193,7 @@ fn what_times_nothing_waited_for_the_machine() {
 fn a_wait_that_is_given_up_leaves_an_earlier_run_as_it_was() {
     let _turn = turn();
     let place = Place::new();
-    let mut first = Running::start(place, &["builtin-thermal", "--duration", "20", "--warmup", "0.1"]);
+    let mut first = Running::start(place, &["builtin-thermal", "--duration", "20", "--warmup", "0.1", "--frames", "8"]);
     first.first_round("builtin-thermal:rten:fp32");
     signal(first.child.id(), Signal::INT);
     expect_code(&Output { status: first.child.wait().unwrap(), stdout: vec![], stderr: vec![] }, 130);

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use prony_model::onnx::{GraphProto, ModelProto, NodeProto, ValueInfo};
 use prony_standin::impossible;
-use prony_types::{CellStatus, Difference, RunRecord};
+use prony_types::{CellStatus, Difference, Event, EventKind, RunRecord};
 use rustix::process::Signal;
 use support::{Place, QUICK, Running, cell, expect_code, signal, stderr, stdout, until, write_model};
 
@@ -221,7 +221,7 @@ fn cells_of_different_waves_were_compared_as_if_paired() {
 fn the_cells_of_a_model_stay_together() {
     let place = Place::new();
     let models = ["builtin-thermal", "builtin-rgb", "builtin-rgb", "builtin-thermal"];
-    let args = [&models[..], &SHORTEST[..], &["--resident", "3"]].concat();
+    let args = [&models[..], &SHORTEST[..], &["--resident", "3", "--frames", "8"]].concat();
     expect_code(&place.bench(&args).output().unwrap(), 0);
     let record = place.record();
     assert_eq!(sizes(&record), [2, 2], "{:?}", record.waves);
@@ -235,7 +235,7 @@ fn the_cells_of_a_model_stay_together() {
 fn a_worker_killed_by_somebody_is_not_called_out_of_memory() {
     let place = Place::new();
     let root = machine(&place, 16_000, 100);
-    let mut command = place.bench(&["builtin-thermal", "--duration", "2", "--warmup", "0.1"]);
+    let mut command = place.bench(&["builtin-thermal", "--duration", "1", "--warmup", "0.1", "--frames", "8"]);
     let child = command.env("PRONY_TEST_MEMORY_ROOT", root);
     let child = child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let running = Running { child, place };
@@ -253,7 +253,7 @@ fn a_worker_that_the_kernel_killed_was_not_tried_again() {
     const ID: &str = "builtin-thermal:rten:fp32";
     let place = Place::new();
     let root = machine(&place, 1000, 100);
-    let mut command = place.bench(&["builtin-thermal", "--duration", "2", "--warmup", "0.1"]);
+    let mut command = place.bench(&["builtin-thermal", "--duration", "2", "--warmup", "0.1", "--frames", "8"]);
     let child = command.env("PRONY_TEST_MEMORY_ROOT", &root);
     let child = child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let running = Running { child, place };
@@ -264,14 +264,15 @@ fn a_worker_that_the_kernel_killed_was_not_tried_again() {
     signal(first, Signal::KILL);
     let second = until("a second worker", || {
         running.events().into_iter().find_map(|event| match event.kind {
-            prony_types::EventKind::Started { pid, .. } if pid != first => Some(pid),
+            EventKind::Started { pid, .. } if pid != first => Some(pid),
             _ => None,
         })
     });
     until("its first round", || {
-        let done =
-            running.events().iter().filter(|e| matches!(e.kind, prony_types::EventKind::RoundDone { .. })).count();
-        (done > 5).then_some(())
+        let events = running.events();
+        let begun = |event: &&Event| matches!(event.kind, EventKind::Started { pid, .. } if pid == second);
+        let mut since = events.iter().skip_while(|event| !begun(event));
+        since.any(|event| matches!(event.kind, EventKind::RoundDone { .. })).then_some(())
     });
     count_kills(&root, 2);
     signal(second, Signal::KILL);
@@ -318,14 +319,12 @@ fn a_plan_file_may_say_how_many_cells_are_resident() {
 #[test]
 fn a_cell_of_an_earlier_sitting_is_compared_unpaired() {
     let place = Place::new();
-    let running = Running::start(
-        place,
-        &["builtin-thermal", "builtin-thermal", "--duration", "1", "--warmup", "0.1", "--resident", "1"],
-    );
+    let running =
+        Running::start(place, &[&["builtin-thermal", "builtin-thermal", "--resident", "1"][..], &QUICK].concat());
     let second = until("the second cell", || {
         let events = running.events();
         let mut started = events.iter().filter_map(|event| match event.kind {
-            prony_types::EventKind::Started { pid, .. } => Some(pid),
+            EventKind::Started { pid, .. } => Some(pid),
             _ => None,
         });
         started.nth(1)

@@ -111,7 +111,8 @@ fn a_newline_in_a_name_broke_samples_csv() {
 
 #[test]
 fn two_attempts_at_a_cell_were_mixed() {
-    let running = Running::start(Place::new(), &["builtin-thermal", "--duration", "1", "--warmup", "0.1"]);
+    let running =
+        Running::start(Place::new(), &["builtin-thermal", "--duration", "1", "--warmup", "0.1", "--frames", "8"]);
     running.first_round("builtin-thermal:rten:fp32");
     signal(running.worker("builtin-thermal:rten:fp32"), Signal::KILL);
     let (output, place) = running.finish();
@@ -166,7 +167,7 @@ fn a_name_that_is_not_utf_8_was_refused() {
     assert!(Path::new(boxes).is_file() && Path::new(picture).is_file() && Path::new(half).is_file());
 
     // A run of such a model on such images into such a folder, killed once and resumed.
-    let options = ["--backends", "rten", "--duration", "1", "--warmup", "0.1", "--out"].map(word);
+    let options = ["--backends", "rten", "--duration", "1", "--warmup", "0.1", "--frames", "8", "--out"].map(word);
     let mut bench = prony();
     bench.arg("bench").arg(model).arg("--source").arg(photos).args(options).arg(&runs).env("PRONY_HOME", &home);
     let mut child = bench.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();

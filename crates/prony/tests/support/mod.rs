@@ -88,8 +88,8 @@ pub(crate) fn write_model(path: &Path, model: &ModelProto) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Short enough for a test, long enough for five rounds.
-pub(crate) const QUICK: [&str; 4] = ["--duration", "0.5", "--warmup", "0.1"];
+/// Short enough for a test, long enough for five rounds. Every frame is checked after the timing, so there are few.
+pub(crate) const QUICK: [&str; 6] = ["--duration", "0.5", "--warmup", "0.1", "--frames", "8"];
 
 pub(crate) fn quick(args: &[&'static str]) -> Vec<&'static str> {
     args.iter().copied().chain(QUICK).collect()
@@ -205,7 +205,7 @@ pub(crate) fn has_tool(name: &str) -> bool {
 }
 
 /// Enough for figures, too few for a good verdict: for tests that look at everything else.
-pub(crate) const SHORT: [&str; 4] = ["--samples", "30", "--warmup", "0.1"];
+pub(crate) const SHORT: [&str; 6] = ["--samples", "30", "--warmup", "0.1", "--frames", "8"];
 
 /// Folder of an installed runtime, of a version such as `1.20.1` or of the newest. Where the environment demands it, a
 /// missing one fails the test instead of skipping it.
