@@ -47,24 +47,30 @@ pub struct Machine<'a> {
     pub runtime: &'a dyn Fn(BackendName) -> Result<Option<RuntimeSpec>, String>,
     /// The same reason in a few words, for a list of all that is not here.
     pub absent: &'a dyn Fn(BackendName) -> String,
+    /// How many GPUs there are.
     pub gpus: u32,
     /// CPUs that this process may use.
     pub cpus: u32,
+    /// Memory that is left.
     pub mem_available_bytes: Option<u64>,
 }
 
 /// A plan, what is already known about cells that will not run, and what was read for it.
 #[derive(Debug)]
 pub struct Resolved {
+    /// What is to be measured.
     pub plan: Plan,
     /// By cell id: why it is skipped or failed without being tried.
     pub fates: BTreeMap<String, Fate>,
+    /// Where run folders go.
     pub out: PathBuf,
+    /// Whether names and paths are left out.
     pub redact: bool,
     /// What relative limits are compared with.
     pub baseline: Option<RunRecord>,
     /// Data on disk to score on.
     pub data: Option<Arc<Dataset>>,
+    /// What was read of the models.
     pub models: OpenedModels,
 }
 
@@ -169,6 +175,7 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(flag: &str, value: T, low: T
     Ok(value)
 }
 
+/// A value between 0 and 1.
 pub fn share(flag: &str, value: f32) -> anyhow::Result<f32> {
     ensure!((0.0..=1.0).contains(&value), "{flag} {value} must lie between 0 and 1");
     Ok(value)

@@ -129,7 +129,7 @@ impl RecordFold {
             }
             RunEventKind::Predicted { cell, floor, absent } => {
                 if let Some(cell) = self.find(cell) {
-                    cell.record.roofline.clone_from(floor);
+                    cell.record.roofline = floor.as_deref().cloned();
                     cell.record.roofline_absent.clone_from(absent);
                 }
             }

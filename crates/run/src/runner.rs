@@ -105,9 +105,9 @@ impl Run {
         };
         let earlier_s = earlier.as_ref().and_then(|run| run.run.wall_s).unwrap_or(0.0);
         let began = RunEventKind::Began {
-            info,
-            plan,
-            environment,
+            info: Box::new(info),
+            plan: Box::new(plan),
+            environment: Box::new(environment),
             fates,
             earlier: earlier.map(Box::new),
             baseline: baseline.map(Box::new),

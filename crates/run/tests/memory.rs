@@ -9,7 +9,7 @@ use std::path::Path;
 use prony_run::{Logs, RecordFold};
 use prony_store::SampleLog;
 use prony_types::{
-    BackendName, BudgetSpec, CellSpec, CellStatus, Environment, GateSpec, Happened, InputSpec, ModelSource, ModelSpec,
+    BackendName, BudgetSpec, CellSpec, CellStatus, GateSpec, Happened, InputSpec, ModelSource, ModelSpec,
     Phase, Plan, PostSpec, Precision, ReferenceSpec, Resident, RunEvent, RunEventKind, RunInfo, RunRecord, Sample,
     SceneKind, SourceSpec, Stage,
 };
@@ -50,7 +50,7 @@ fn happened(kind: RunEventKind) -> Happened {
 
 fn began() -> Happened {
     happened(RunEventKind::Began {
-        info: RunInfo {
+        info: Box::new(RunInfo {
             id: "x".into(),
             started: String::new(),
             finished: None,
@@ -62,9 +62,9 @@ fn began() -> Happened {
             resumed: Vec::new(),
             wall_s: None,
             redacted: false,
-        },
-        plan: plan(),
-        environment: Environment::default(),
+        }),
+        plan: Box::new(plan()),
+        environment: Box::default(),
         fates: BTreeMap::new(),
         earlier: None,
         baseline: None,

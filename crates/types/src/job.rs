@@ -133,7 +133,7 @@ pub enum Command {
         seconds: f64,
     },
     /// Run a data set through the session and write its boxes, then answer `Evaluated`.
-    Evaluate(EvaluateOrder),
+    Evaluate(Box<EvaluateOrder>),
     /// Check outputs, draw thumbnails, count where nodes ran, answer `Finished`, exit 0.
     Finish {
         /// The reference's outputs, where there are some.

@@ -37,11 +37,11 @@ pub enum RunEventKind {
     /// A sitting began.
     Began {
         /// Which run, when and by whom.
-        info: RunInfo,
+        info: Box<RunInfo>,
         /// What is to be measured.
-        plan: Plan,
+        plan: Box<Plan>,
         /// On what.
-        environment: Environment,
+        environment: Box<Environment>,
         /// The cells that will not run, by id.
         fates: BTreeMap<String, Fate>,
         /// The record of the sittings before it.
@@ -79,7 +79,7 @@ pub enum RunEventKind {
         cell: String,
         /// The floor.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        floor: Option<RooflineRecord>,
+        floor: Option<Box<RooflineRecord>>,
         /// Why there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         absent: Option<String>,

@@ -47,7 +47,7 @@ pub fn read_baseline(gates: &GateSpec) -> anyhow::Result<Option<RunRecord>> {
 }
 
 /// A baseline that has none of the cells that would run has nothing that they could be compared with.
-pub fn refuse_strange_baseline(
+pub(super) fn refuse_strange_baseline(
     baseline: &RunRecord,
     cells: &[CellSpec],
     fates: &BTreeMap<String, Fate>,

@@ -34,7 +34,7 @@ impl Run {
         let folder = std::path::absolute(folder).map_err(|e| e.to_string())?;
         let detections = folder.join(accuracy::DETECTIONS);
         let order = self.scores.order(spec, &self.files, detections)?;
-        self.order(index, &Command::Evaluate(order), Doing::Evaluating);
+        self.order(index, &Command::Evaluate(Box::new(order)), Doing::Evaluating);
         self.wait(index, |event| matches!(event, EventKind::Evaluated { .. }));
         self.sensors.point_at(None);
         self.scores.retract(&self.files);

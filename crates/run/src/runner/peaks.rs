@@ -45,7 +45,7 @@ impl Run {
         }
         let (floor, absent) =
             match cost.as_ref().as_ref().map_err(Clone::clone).and_then(|cost| roofline::floor(cost, &peak?)) {
-                Ok(floor) => (Some(floor), None),
+                Ok(floor) => (Some(Box::new(floor)), None),
                 Err(reason) => (None, Some(reason)),
             };
         self.emit(RunEventKind::Predicted { cell, floor, absent });
