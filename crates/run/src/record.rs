@@ -157,7 +157,7 @@ impl RecordFold {
                 }
             }
             RunEventKind::Closed { cell, status, reason, lost } => {
-                let budget = self.record.plan.budget.clone();
+                let budget = self.record.plan.budget;
                 if let Some(cell) = self.find(cell) {
                     cell.close(*status, reason.clone(), *lost, &budget);
                 }

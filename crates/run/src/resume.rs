@@ -17,6 +17,7 @@ use prony_plan::{OpenedModels, Resolved, fate_again, read_baseline};
 use prony_runtimes::Found;
 use prony_types::Fate;
 
+/// A run folder, and the record in it.
 pub fn earlier_run(path: &Path) -> anyhow::Result<(RunFolder, RunRecord)> {
     let folder = RunFolder::open(path)?;
     let record = folder.read_record()?;

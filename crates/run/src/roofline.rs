@@ -39,6 +39,7 @@ impl<'a> Where<'a> {
 }
 
 /// Measures the CPU with the threads that a backend would use; `None` where that is not needed, or is among these already.
+#[must_use]
 pub fn measure_cpu(peaks: &[PeakRecord], at: &Where<'_>) -> Option<PeakRecord> {
     let cpus = affinity::choose(at.threads);
     let known = |peak: &PeakRecord| peak.device == "cpu" && peak.threads == Some(at.cpu_threads());

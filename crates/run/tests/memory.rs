@@ -9,9 +9,9 @@ use std::path::Path;
 use prony_run::{Logs, RecordFold};
 use prony_store::SampleLog;
 use prony_types::{
-    BackendName, BudgetSpec, CellSpec, CellStatus, GateSpec, Happened, InputSpec, ModelSource, ModelSpec,
-    Phase, Plan, PostSpec, Precision, ReferenceSpec, Resident, RunEvent, RunEventKind, RunInfo, RunRecord, Sample,
-    SceneKind, SourceSpec, Stage,
+    BackendName, BudgetSpec, CellSpec, CellStatus, GateSpec, Happened, InputSpec, ModelSource, ModelSpec, Phase, Plan,
+    PostSpec, Precision, ReferenceSpec, Resident, RunEvent, RunEventKind, RunInfo, RunRecord, Sample, SceneKind,
+    SourceSpec, Stage,
 };
 
 const MIB: u64 = 1 << 20;

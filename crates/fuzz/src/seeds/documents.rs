@@ -45,8 +45,14 @@ pub(super) fn events() -> Vec<Vec<u8>> {
     let RunRecord { run, plan, environment, .. } =
         fixture::record(vec![fixture::cell("yolo", Precision::Fp16, 4.0, 7)]);
     let cell = plan.cells.first().map(|cell| cell.id.clone()).unwrap_or_default();
-    let began =
-        RunEventKind::Began { info: run, plan, environment, fates: BTreeMap::new(), earlier: None, baseline: None };
+    let began = RunEventKind::Began {
+        info: Box::new(run),
+        plan: Box::new(plan),
+        environment: Box::new(environment),
+        fates: BTreeMap::new(),
+        earlier: None,
+        baseline: None,
+    };
     let last = [
         RunEventKind::Doing { cell: cell.clone(), doing: Doing::Measuring },
         RunEventKind::Unreferenced { cell: cell.clone(), reason: "none".into() },
