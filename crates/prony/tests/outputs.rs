@@ -46,7 +46,7 @@ fn a_report_replaced_dev_null_by_a_file() {
     let said = stdout(&output);
     let line = |words: &str| assert!(said.lines().any(|line| line.starts_with(words)), "{words}: {said}");
     line("null 0");
-    line("full 2");
+    line("full 1");
     line("stdout 0");
     line("seven 0");
     line("doctor 0");
