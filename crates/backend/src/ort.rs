@@ -101,7 +101,10 @@ impl Ort {
             adjust(builder)
         };
         let mut builder = build().map_err(|e| self.unsupported(one_line(&e)))?;
-        let session = match &spec.model.load_path() {
+        // TensorRT's provider names the engines that it keeps after the name of the file.
+        let by_name = self.0 == BackendName::OrtTensorrt;
+        let path = if by_name { spec.model.path.clone() } else { spec.model.load_path() };
+        let session = match &path {
             // By path, so that weights in a separate file beside it are found.
             Some(path) => builder.commit_from_file(path),
             None => builder.commit_from_memory(&spec.model.bytes),

@@ -18,4 +18,4 @@ pub use name::unguessable;
 pub use output::{Output, write};
 pub use owner::owner_problem;
 pub use program::{find_program, safe_path, search_folders};
-pub use read::{open, read, read_and_keep, read_into, read_piped, read_text};
+pub use read::{open, read, read_into, read_open, read_piped, read_text};

@@ -26,12 +26,11 @@ pub fn read(path: &Path, kind: Kind) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a whole file and keeps it open, for whoever has to read the very same file again; see [`open`].
-pub fn read_and_keep(path: &Path, kind: Kind) -> io::Result<(Vec<u8>, File)> {
-    let mut file = open(path, kind)?;
+/// Reads the rest of a file that [`open`] opened.
+pub fn read_open(file: &mut File, kind: Kind) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    all_of(&mut file, kind, PATIENCE, &mut bytes)?;
-    Ok((bytes, file))
+    all_of(file, kind, PATIENCE, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a whole file behind what is in `bytes`; see [`open`].

@@ -5,18 +5,18 @@
 //! `--getPlanVersionOnly`. What else is in it is TensorRT's own business.
 
 use std::fmt;
-use std::io::Read as _;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use prony_files::Kind;
 use prony_types::{EngineIdentity, Metadata, ModelFormat, ModelInfo, is_engine_name};
 use prost::bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::error::ModelError;
-use crate::hash::sha256_file;
+use crate::hash::sha256_of;
 use crate::info;
-use crate::map::map_file;
+use crate::map::map;
 use crate::names;
 use crate::provenance::EngineProvenance;
 
@@ -89,20 +89,18 @@ impl EngineFile {
 }
 
 /// Whether a file should be an engine, by its name or by how it begins.
-pub(crate) fn is_engine(path: &Path) -> bool {
+pub(crate) fn is_engine(path: &Path, file: &File) -> bool {
     let mut first = [0; 4];
-    is_engine_name(path)
-        || prony_files::open(path, Kind::Model).and_then(|mut file| file.read_exact(&mut first)).is_ok()
-            && first == *MAGIC
+    is_engine_name(path) || file.read_exact_at(&mut first, 0).is_ok() && first == *MAGIC
 }
 
 /// Maps an engine, reads its header and what stands beside it, and hashes the file.
-pub(crate) fn open(path: &Path) -> Result<(Bytes, String, EngineFile), ModelError> {
+pub(crate) fn open(path: &Path, file: File) -> Result<(Bytes, String, EngineFile), ModelError> {
     let name = path.display().to_string();
     let unreadable = |reason| ModelError::Unreadable { path: path.to_owned(), reason };
-    let bytes = map_file(path).map_err(unreadable)?;
+    let bytes = map(&file).map_err(unreadable)?;
     let mut engine = read(&name, &bytes)?;
-    let sha256 = sha256_file(path).map_err(unreadable)?;
+    let sha256 = sha256_of(file).map_err(unreadable)?;
     engine.sidecar = EngineProvenance::beside(path)?;
     if let Some(sidecar) = &engine.sidecar {
         sidecar.holds_for(&name, &sha256)?;

@@ -123,7 +123,7 @@ fn an_engine_is_a_model_by_its_name_or_by_how_it_begins() {
     assert_eq!(model.info.format, ModelFormat::Engine);
     assert!(model.info.inputs.is_empty() && model.info.metadata.names.len() == 2);
     assert_eq!(model.sha256, sha256_hex(&bytes));
-    assert_eq!(sha256_file(&path).unwrap(), model.sha256);
+    assert_eq!(crate::sha256_file(&path).unwrap(), model.sha256);
     assert_eq!(model.bytes[model.engine.as_ref().unwrap().header_bytes..], plan([8, 6, 0, 0]));
     model.forget_bytes_on_disk();
     assert!(model.bytes.is_empty());

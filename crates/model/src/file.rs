@@ -53,12 +53,13 @@ impl ModelFile {
         if path.is_dir() {
             return Err(unreadable(std::io::Error::other("it is a folder; give a model file (.onnx, .pt, .engine)")));
         }
-        if engine::is_engine(path) {
-            let (bytes, sha256, engine) = engine::open(path)?;
+        let mut file = prony_files::open(path, Kind::Model).map_err(unreadable)?;
+        if engine::is_engine(path, &file) {
+            let (bytes, sha256, engine) = engine::open(path, file)?;
             let (info, path) = (engine.info(), Some(path.to_owned()));
             return Ok(ModelFile { bytes, sha256, info, path, engine: Some(engine), descriptor: None });
         }
-        let (bytes, file) = prony_files::read_and_keep(path, Kind::Model).map_err(unreadable)?;
+        let bytes = prony_files::read_open(&mut file, Kind::Model).map_err(unreadable)?;
         let parsed = ModelFile::parse(&path.display().to_string(), bytes.into(), Some(path.to_owned()))?;
         Ok(ModelFile { descriptor: Some(Arc::new(file)), ..parsed })
     }

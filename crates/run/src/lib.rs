@@ -37,6 +37,7 @@ pub use self::accuracy::{Recorded, Scores, paired, scored};
 pub use self::clock::{utc_now, utc_stamp};
 pub use self::files::{Files, Written, pictures, refuse_if_written};
 pub use self::fold::CellFold;
+pub use self::identity::hash_binary_early;
 pub use self::jobs::{engines_to_build, writable};
 pub use self::lock::{Holder, MachineLock, Turn};
 pub use self::logs::Logs;

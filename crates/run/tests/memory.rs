@@ -73,7 +73,7 @@ fn began() -> Happened {
 
 /// About a millisecond, with a spike now and then; 500 of them are a round.
 fn sample(i: u64) -> Sample {
-    let total_ns = 1_000_000 + i * 7919 % 20_000 + if i % 5000 == 0 { 400_000 } else { 0 };
+    let total_ns = 1_000_000 + i * 7919 % 20_000 + if i.is_multiple_of(5000) { 400_000 } else { 0 };
     let parts_ns = [Some(total_ns / 10), None, Some(total_ns / 2), None, Some(total_ns / 5)];
     let round = (i / 500 + 1) as u32;
     Sample { start_ns: i * 1_000_000, phase: Phase::Steady, round, frame: 0, detections: 3, parts_ns, total_ns }

@@ -27,7 +27,8 @@ use crate::version::VERSION;
 use prony_plan::options::BenchOptions;
 use prony_plan::{Inputs, Request, Resolved};
 use prony_run::{
-    Ending, Files, Redactor, Run, Site, Written, earlier_run, estimate_s, refuse_if_written, resume, start,
+    Ending, Files, Redactor, Run, Site, Written, earlier_run, estimate_s, hash_binary_early, refuse_if_written, resume,
+    start,
 };
 use prony_runtimes::home;
 use prony_work::{Interrupt, short_time};
@@ -35,6 +36,9 @@ use prony_work::{Interrupt, short_time};
 pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, CliError> {
     let file = args.plan.as_deref().map(BenchOptions::read).transpose().usage()?.unwrap_or_default();
     let options = args.options.clone().or(file);
+    if !args.dry_run {
+        hash_binary_early();
+    }
     // What is wrong whatever the machine has is said before there is anything to wait for.
     let asked = ask(args, &options).usage()?;
     // From here on a Ctrl-C is an orderly end. Libraries are opened below: not beside another run's timed cell.
