@@ -14,7 +14,7 @@ use prony_types::{
 use serde::{Deserialize, Deserializer};
 
 use crate::images::{is_tensors, meant};
-use crate::options::{Seconds, Size};
+use crate::values::{Seconds, Size};
 
 /// Frames that ranges are found on, unless told otherwise: more change little, and each costs time.
 pub const CALIBRATION_FRAMES: u32 = 128;

@@ -9,6 +9,7 @@ pub mod named;
 pub mod options;
 
 mod resolve;
+mod values;
 
 pub use self::models::OpenedModels;
 pub use self::resolve::{

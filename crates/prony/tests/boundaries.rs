@@ -9,12 +9,6 @@ use std::path::{Path, PathBuf};
 /// Crates whose public functions give errors that can be told apart.
 const CRATES: [&str; 4] = ["model", "source", "backend", "forge"];
 
-/// What of them is on its way to another crate.
-const MOVING: &str = "backend/src/discovery";
-
-/// Files in which what cannot be written as JSON still becomes nothing. To be emptied, never to grow.
-const KNOWN: [&str; 3] = ["bench.rs", "matrix.rs", "redactor.rs"];
-
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -113,9 +107,6 @@ fn errors_of_public_functions_were_sentences() {
     let mut wrong = Vec::new();
     let mut functions = 0;
     for (name, code) in code(|name| CRATES.contains(&name)) {
-        if name.starts_with(MOVING) {
-            continue;
-        }
         let aliases = aliases(&code);
         for item in public(&code) {
             functions += usize::from(item.contains("fn "));
@@ -153,11 +144,7 @@ fn what_cannot_be_written_was_taken_for_nothing() {
         .filter(|(_, code)| writes_nothing(code))
         .map(|(name, _)| name)
         .collect();
-    let known = |name: &&String| KNOWN.contains(&name.rsplit('/').next().unwrap_or_default());
-    let new: Vec<&String> = found.iter().filter(|name| !known(name)).collect();
-    assert!(new.is_empty(), "make these an error: {new:?}");
-    let stale = KNOWN.iter().copied().filter(|known| !found.iter().any(|name| name.ends_with(known)));
-    assert_eq!(stale.collect::<Vec<_>>(), [""; 0], "remove these from the list");
+    assert!(found.is_empty(), "make these an error: {found:?}");
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Files {
     /// A file of a cell's own, without what must not be seen.
     pub fn write_json(&self, slug: &str, name: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
         let text = match &self.redactor {
-            Some(redactor) => serde_json::to_vec_pretty(&redactor.json(value))?,
+            Some(redactor) => serde_json::to_vec_pretty(&redactor.json(value)?)?,
             None => serde_json::to_vec_pretty(value)?,
         };
         Ok(self.folder.write_cell(slug, name, &text)?)
@@ -244,7 +244,7 @@ impl Sink for Files {
     fn event(&mut self, event: &Happened, so_far: &RecordFold) {
         let redactor = self.redactor.as_ref();
         self.events.write(|log| match redactor {
-            Some(redactor) => log.append(&redactor.json(event)),
+            Some(redactor) => log.append(&redactor.json(event)?),
             None => log.append(event),
         });
         if let Happened::Run(event) = event
@@ -265,7 +265,7 @@ impl Sink for Files {
     fn reading(&mut self, reading: &Telemetry) {
         let redactor = self.redactor.as_ref();
         self.metrics.write(|log| match redactor {
-            Some(redactor) => log.append(&redactor.json(reading)),
+            Some(redactor) => log.append(&redactor.json(reading)?),
             None => log.append(reading),
         });
     }

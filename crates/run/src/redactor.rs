@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use prony_files::{Folder, Kind};
-use prony_store::Secrets;
+use prony_store::{Secrets, StoreError};
 use prony_types::{Environment, Plan, RunRecord};
 use serde::Serialize;
 use serde_json::Value;
@@ -63,10 +63,15 @@ impl Redactor {
     }
 
     /// A value as JSON without what must not be seen.
-    pub fn json(&self, value: &impl Serialize) -> Value {
-        let mut value = serde_json::to_value(value).unwrap_or_default();
+    pub fn json(&self, value: &impl Serialize) -> Result<Value, StoreError> {
+        let unwritten = |error: serde_json::Error| StoreError::Malformed {
+            path: "JSON without names".into(),
+            line: None,
+            reason: error.to_string(),
+        };
+        let mut value = serde_json::to_value(value).map_err(unwritten)?;
         self.secrets.json(&mut value);
-        value
+        Ok(value)
     }
 
     /// A record.
@@ -80,7 +85,7 @@ impl Redactor {
             let folder = run.sub(name)?;
             for name in folder.names()?.iter().filter(|name| name.to_string_lossy().ends_with(".json")) {
                 let sidecar: Value = serde_json::from_slice(&folder.read(name, Kind::Sidecar)?)?;
-                folder.replace(name, &serde_json::to_vec_pretty(&self.json(&sidecar))?)?;
+                folder.replace(name, &serde_json::to_vec_pretty(&self.json(&sidecar)?)?)?;
             }
         }
         Ok(())

@@ -180,7 +180,7 @@ mod tests {
 
     fn sample(i: u64) -> Sample {
         let phase = [Phase::Cold, Phase::Warmup, Phase::Steady, Phase::Throughput][(i % 4) as usize];
-        let parts_ns = std::array::from_fn(|part| ((i >> part) % 3 != 0).then_some(i + part as u64));
+        let parts_ns = std::array::from_fn(|part| (!(i >> part).is_multiple_of(3)).then_some(i + part as u64));
         let (round, frame, detections) = ((i / 7) as u32, i as u32, u32::MAX - i as u32);
         Sample { start_ns: u64::MAX - i, phase, round, frame, detections, parts_ns, total_ns: i * 31 }
     }

@@ -478,7 +478,8 @@ fn make_ids_unique(cells: &mut [CellSpec]) {
     for (id, _) in counts(cells).into_iter().filter(|&(_, n)| n > 1) {
         if specs_differ(cells, &id) {
             for cell in cells.iter_mut().filter(|cell| cell.id == id) {
-                let spec = serde_json::to_vec(cell).unwrap_or_default();
+                // Either way of writing it down tells cells apart.
+                let spec = serde_json::to_vec(cell).map_or_else(|_| format!("{cell:?}").into_bytes(), |spec| spec);
                 cell.id = format!("{id}@{}", &sha256_hex(&spec)[..6]);
             }
         }

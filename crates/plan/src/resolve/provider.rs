@@ -1,8 +1,8 @@
 //! Flags about libraries, as the plan has them; one that nothing in the plan would read is refused.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use prony_model::sha256_file;
 use prony_types::{BackendName, ProviderSpec};
 
@@ -67,6 +67,10 @@ fn profile(options: &BenchOptions) -> anyhow::Result<Option<[String; 3]>> {
     })
 }
 
+fn plugin_sha256(path: &PathBuf) -> anyhow::Result<String> {
+    sha256_file(path).with_context(|| format!("--plugin {}", path.display()))
+}
+
 /// What providers are told.
 pub(super) fn provider(options: &BenchOptions) -> anyhow::Result<ProviderSpec> {
     Ok(ProviderSpec {
@@ -79,8 +83,7 @@ pub(super) fn provider(options: &BenchOptions) -> anyhow::Result<ProviderSpec> {
         trt_profile: profile(options)?,
         trt_int8_table: options.trt_int8_table.clone(),
         trt_plugins: options.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
-        // One that cannot be read is refused with the engine's other options.
-        trt_plugin_sha256: options.engine.plugin.iter().map(|path| sha256_file(path).unwrap_or_default()).collect(),
+        trt_plugin_sha256: options.engine.plugin.iter().map(plugin_sha256).collect::<Result<_, _>>()?,
         trt_build_timeout_s: options.engine.build_timeout_s(),
         force_engine: options.force,
         blocking_wait: options.blocking_wait,
