@@ -36,7 +36,8 @@ impl Runners {
         let on_cpu = abilities.iter().any(|(name, ability)| ability.is_ok() && !name.on_gpu());
         let lock = (on_cpu && precision == Precision::Fp32).then(MachineLock::if_free);
         if let Some(Ok(_)) = &lock {
-            roofline::measure_cpu(&mut peaks, &place(BackendName::Rten, 0, &provider));
+            let measured = roofline::measure_cpu(&peaks, &place(BackendName::Rten, 0, &provider));
+            peaks.extend(measured);
         }
         let runner = |(name, ability): (BackendName, Result<Option<String>, String>)| {
             let floor = ability.is_ok().then(|| {
