@@ -36,8 +36,7 @@ impl Runners {
         let on_cpu = abilities.iter().any(|(name, ability)| ability.is_ok() && !name.on_gpu());
         let lock = (on_cpu && precision == Precision::Fp32).then(MachineLock::if_free);
         if let Some(Ok(_)) = &lock {
-            let measured = roofline::measure_cpu(&peaks, &place(BackendName::Rten, 0, &provider));
-            peaks.extend(measured);
+            peaks.extend(roofline::measure_cpu(&[], &place(BackendName::Rten, 0, &provider)));
         }
         let runner = |(name, ability): (BackendName, Result<Option<String>, String>)| {
             let floor = ability.is_ok().then(|| {
@@ -76,7 +75,7 @@ fn place(backend: BackendName, device: u32, provider: &ProviderSpec) -> Where<'_
 
 /// Whether a backend could run the model as it is.
 fn ability(found: &Found, name: BackendName, info: &ModelInfo) -> Result<Option<String>, String> {
-    backend(name).supports(Precision::Native, info, &ProviderSpec::default())?;
+    backend(name).supports(Precision::Native, info, &ProviderSpec::default()).map_err(|e| e.to_string())?;
     let runtime = choose(found, name).map_err(|reason| without_name(name, &reason))?;
     let builds = info.format == ModelFormat::Onnx && name.runs_engines();
     if builds {
