@@ -1,6 +1,5 @@
 //! Options of `prony bench`, as flags and as keys of a plan file: one list, so that the two cannot drift apart.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 

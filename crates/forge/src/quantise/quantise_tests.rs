@@ -114,7 +114,8 @@ fn small() -> ModelFile {
 fn the_dearest_layer_comes_first() {
     let model = small();
     let source = ModelSource::Builtin(SceneKind::Rgb);
-    let losses = sensitivity(&model, &source, &spec(QuantiseFor::Any), &Site::default(), &mut |_| {}, &|| Ok(())).unwrap();
+    let losses =
+        sensitivity(&model, &source, &spec(QuantiseFor::Any), &Site::default(), &mut |_| {}, &|| Ok(())).unwrap();
     assert_eq!(losses.len(), 2);
     let db: Vec<f64> = losses.iter().map(|loss| loss.sqnr_db.unwrap()).collect();
     assert!(db[0] <= db[1] && db[1] < 60.0, "{losses:?}");

@@ -479,7 +479,10 @@ fn make_ids_unique(cells: &mut [CellSpec]) {
         if specs_differ(cells, &id) {
             for cell in cells.iter_mut().filter(|cell| cell.id == id) {
                 // Either way of writing it down tells cells apart.
-                let spec = serde_json::to_vec(cell).map_or_else(|_| format!("{cell:?}").into_bytes(), |spec| spec);
+                let spec = match serde_json::to_vec(cell) {
+                    Ok(spec) => spec,
+                    Err(_) => format!("{cell:?}").into_bytes(),
+                };
                 cell.id = format!("{id}@{}", &sha256_hex(&spec)[..6]);
             }
         }

@@ -1,6 +1,6 @@
 //! Flags about libraries, as the plan has them; one that nothing in the plan would read is refused.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
 use prony_model::sha256_file;
@@ -67,7 +67,7 @@ fn profile(options: &BenchOptions) -> anyhow::Result<Option<[String; 3]>> {
     })
 }
 
-fn plugin_sha256(path: &PathBuf) -> anyhow::Result<String> {
+fn plugin_sha256(path: &Path) -> anyhow::Result<String> {
     sha256_file(path).with_context(|| format!("--plugin {}", path.display()))
 }
 
@@ -83,7 +83,7 @@ pub(super) fn provider(options: &BenchOptions) -> anyhow::Result<ProviderSpec> {
         trt_profile: profile(options)?,
         trt_int8_table: options.trt_int8_table.clone(),
         trt_plugins: options.engine.plugin.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
-        trt_plugin_sha256: options.engine.plugin.iter().map(plugin_sha256).collect::<Result<_, _>>()?,
+        trt_plugin_sha256: options.engine.plugin.iter().map(|path| plugin_sha256(path)).collect::<Result<_, _>>()?,
         trt_build_timeout_s: options.engine.build_timeout_s(),
         force_engine: options.force,
         blocking_wait: options.blocking_wait,
