@@ -17,7 +17,7 @@ use super::defaults::write_defaults;
 pub(super) fn load(options: &mut ModelOptions, model: &ModelFile) -> Result<Model, String> {
     let path = || model.path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
     let bytes = model.bytes_or_map().map_err(|e| format!("{}{e}", path()))?;
-    let loaded = match (written_out(bytes)?, &model.path) {
+    let loaded = match (written_out(bytes.clone())?, &model.path) {
         (Some(graph), path) => {
             give_weights(options, &graph, path.as_deref())?;
             let bytes = graph.encode_to_vec();
@@ -26,7 +26,7 @@ pub(super) fn load(options: &mut ModelOptions, model: &ModelFile) -> Result<Mode
         }
         // By path, so that weights in a separate file beside it are found.
         (None, Some(path)) => match model.descriptor_path() {
-            Some(open) => load_open(options, &open, path),
+            Some(open) => load_open(options, &open, &bytes),
             None => options.load_file(path),
         },
         (None, None) => options.load(model.bytes.to_vec()),
@@ -34,13 +34,14 @@ pub(super) fn load(options: &mut ModelOptions, model: &ModelFile) -> Result<Mode
     loaded.map_err(|e| model.with_its_own_path(&e.to_string()))
 }
 
-/// Loads an open file. rten goes by the ending of a name, which a descriptor has not, so it is given a link to it; where none can
-/// be made, the file's own name.
-fn load_open(options: &ModelOptions, open: &Path, own: &Path) -> Result<Model, LoadError> {
+/// Loads an open file. rten goes by the ending of a name, which a descriptor has not, so it is given a link to it. Where none can be
+/// made, or the file has no name any more, it is given the bytes, which takes more memory.
+fn load_open(options: &ModelOptions, open: &Path, bytes: &Bytes) -> Result<Model, LoadError> {
     let folder = std::env::temp_dir().join(format!("prony-{}", prony_files::unguessable()));
     let link = folder.join("model.onnx");
     let made = DirBuilder::new().mode(0o700).create(&folder).and_then(|()| symlink(open, &link));
-    let loaded = options.load_file(if made.is_ok() { &link } else { own });
+    let leads_there = made.is_ok() && link.canonicalize().is_ok();
+    let loaded = if leads_there { options.load_file(&link) } else { options.load(bytes.to_vec()) };
     let _ = std::fs::remove_file(&link).and_then(|()| std::fs::remove_dir(&folder));
     loaded
 }
