@@ -29,5 +29,5 @@ pub use error::ForgeError;
 pub use prepare::{Prepared, prepare};
 pub use recipe::{Recipe, RecipeDifference};
 pub use rewrite::{ExportedFile, exported, rewrite};
-pub use shelf::{ArtifactKind, Described, Entry, Pruned, Rule};
+pub use shelf::{Described, Entry, Pruned, Rule};
 pub use sidecar::{EngineSidecar, FreshEngine, GRAPH_SCHEMA, GraphMaking, GraphRecipe, GraphSidecar};

@@ -4,39 +4,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
+use prony_types::ArtifactKind;
 use serde::Serialize;
 
 use crate::cache::{Cache, LOCK, Look, TEMPORARY, remove};
 use crate::lock::Lock;
 use crate::sidecar::{Beside, EngineSidecar, GraphSidecar};
 
-/// What an artifact is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ArtifactKind {
-    /// A TensorRT engine.
-    Engine,
-    /// An ONNX file.
-    Graph,
-}
-
-impl ArtifactKind {
-    /// Both.
-    pub const ALL: [ArtifactKind; 2] = [ArtifactKind::Engine, ArtifactKind::Graph];
-
-    /// In a word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ArtifactKind::Engine => EngineSidecar::WORD,
-            ArtifactKind::Graph => GraphSidecar::WORD,
-        }
-    }
-
-    const fn endings(self) -> [&'static str; 2] {
-        match self {
-            ArtifactKind::Engine => [EngineSidecar::ENDING, EngineSidecar::SIDECAR],
-            ArtifactKind::Graph => [GraphSidecar::ENDING, GraphSidecar::SIDECAR],
-        }
+/// How the files of an artifact end: its own, and its sidecar's.
+const fn endings(kind: ArtifactKind) -> [&'static str; 2] {
+    match kind {
+        ArtifactKind::Engine => [EngineSidecar::ENDING, EngineSidecar::SIDECAR],
+        ArtifactKind::Graph => [GraphSidecar::ENDING, GraphSidecar::SIDECAR],
     }
 }
 
@@ -96,7 +75,7 @@ impl Cache {
         let names = self.names();
         let mut keys = BTreeSet::new();
         for kind in ArtifactKind::ALL {
-            let own = |name: &String| kind.endings().iter().find_map(|end| Some(name.strip_suffix(end)?.to_owned()));
+            let own = |name: &String| endings(kind).iter().find_map(|end| Some(name.strip_suffix(end)?.to_owned()));
             keys.extend(names.iter().filter_map(own).map(|key| (key, kind)));
         }
         let now = SystemTime::now();
@@ -145,7 +124,7 @@ impl Cache {
                 continue;
             };
             // The sidecar first: an artifact without one is made again, a sidecar without an artifact is a puzzle.
-            let [artifact, sidecar] = entry.kind.endings().map(|ending| self.file(&entry.key, ending));
+            let [artifact, sidecar] = endings(entry.kind).map(|ending| self.file(&entry.key, ending));
             pruned.freed_bytes += remove(&sidecar) + remove(&artifact);
             held = held.saturating_sub(entry.bytes);
             pruned.removed.push(entry);
@@ -176,7 +155,7 @@ impl Cache {
     }
 
     fn entry(&self, key: &str, kind: ArtifactKind, now: SystemTime) -> Entry {
-        let [artifact, beside] = kind.endings().map(|ending| fs::metadata(self.file(key, ending)).ok());
+        let [artifact, beside] = endings(kind).map(|ending| fs::metadata(self.file(key, ending)).ok());
         let sidecar = match kind {
             ArtifactKind::Engine => self.sidecar(key).map(|sidecar| Described::Engine(Box::new(sidecar))),
             ArtifactKind::Graph => self.sidecar(key).map(|sidecar| Described::Graph(Box::new(sidecar))),

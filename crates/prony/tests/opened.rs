@@ -20,7 +20,7 @@ const CALLS: [&str; 9] = [
 ];
 
 /// Who may: what the kernel shows as files, and files of our own that stay open or are locked.
-const MAY: [(&str, &str); 23] = [
+const MAY: [(&str, &str); 22] = [
     ("backend/src/affinity.rs", "the kernel's files"),
     ("backend/src/conformance.rs", "a model that the suite writes into a folder of its own"),
     ("bench/src/trtexec/program.rs", "the kernel's files; trtexec's log, which two processes append to"),
@@ -34,7 +34,6 @@ const MAY: [(&str, &str); 23] = [
     ("prony/src/command/quantize/gate.rs", "a graph in a folder of its own"),
     ("run/src/files.rs", "a folder to lock"),
     ("run/src/lock/holder.rs", "the kernel's files"),
-    ("run/src/setup.rs", "this very binary"),
     ("run/src/system/journal.rs", "the kernel's files, and the journal in our own state folder"),
     ("run/src/worker.rs", "the kernel's files"),
     ("runtimes/src/found.rs", "the kernel's files"),

@@ -242,9 +242,9 @@ impl Files {
 
 impl Sink for Files {
     fn event(&mut self, event: &Happened, so_far: &RecordFold) {
-        let redactor = self.redactor.as_ref();
-        self.events.write(|log| match redactor {
-            Some(redactor) => log.append(&redactor.json(event)?),
+        let redacted = self.redactor.as_ref().map(|redactor| redactor.event(event, so_far.record()));
+        self.events.write(|log| match redacted {
+            Some(redacted) => log.append(&redacted?),
             None => log.append(event),
         });
         if let Happened::Run(event) = event

@@ -1,11 +1,12 @@
 //! Leaves the names of host and user and all paths out of what a run writes, so that it can be shown to others. What must not
 //! be seen is known by value: what the user gave, what the plan names, and what the machine says about itself.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use prony_files::{Folder, Kind};
 use prony_store::{Secrets, StoreError};
-use prony_types::{Environment, Plan, RunRecord};
+use prony_types::{Environment, Happened, Plan, RunEvent, RunEventKind, RunRecord};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -72,6 +73,25 @@ impl Redactor {
         let mut value = serde_json::to_value(value).map_err(unwritten)?;
         self.secrets.json(&mut value);
         Ok(value)
+    }
+
+    /// An event of a run with this record. How it began is told by what the record shows of it.
+    pub(crate) fn event(&self, event: &Happened, record: &RunRecord) -> Result<Value, StoreError> {
+        let began = match event {
+            Happened::Run(event) if matches!(event.kind, RunEventKind::Began { .. }) => event,
+            _ => return self.json(event),
+        };
+        let mut shown = record.clone();
+        self.record(&mut shown);
+        let kind = RunEventKind::Began {
+            info: Box::new(shown.run),
+            plan: Box::new(shown.plan),
+            environment: Box::new(shown.environment),
+            fates: BTreeMap::new(),
+            earlier: None,
+            baseline: None,
+        };
+        self.json(&RunEvent { t_ns: began.t_ns, kind })
     }
 
     /// A record.

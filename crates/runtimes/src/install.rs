@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 pub use self::installed::{Installed, Shelf, State};
 pub use self::order::{Order, Outcome, install};
-pub use self::stage::Turn;
+pub use self::stage::ShelfTurn;
 use crate::{DiskError, Package, Version, home, layout, wheel};
 
 /// A runtime as it is named on the command line: `NAME` or `NAME@VERSION`.

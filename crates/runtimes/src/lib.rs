@@ -16,7 +16,7 @@ mod name;
 
 pub use self::disk::{DiskError, disk_error};
 pub use self::found::{Found, absent, choose, discover, discover_for, question};
-pub use self::install::{Installed, Order, Outcome, Request, Shelf, State, Stopped, Turn, install, is_failure};
+pub use self::install::{Installed, Order, Outcome, Request, Shelf, ShelfTurn, State, Stopped, install, is_failure};
 pub use self::name::Package;
 pub use self::version::Version;
 pub use self::wheel::{FileRecord, Wheel};

@@ -95,13 +95,27 @@ pub fn slug_of(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
 }
 
-/// What is made for a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What is made for a cell, and kept for the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ArtifactKind {
-    /// A rewritten graph.
+    /// An ONNX file.
     Graph,
-    /// An engine.
+    /// A TensorRT engine.
     Engine,
+}
+
+impl ArtifactKind {
+    /// Both.
+    pub const ALL: [ArtifactKind; 2] = [ArtifactKind::Engine, ArtifactKind::Graph];
+
+    /// In a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ArtifactKind::Graph => "graph",
+            ArtifactKind::Engine => "engine",
+        }
+    }
 }
 
 /// How long to measure.

@@ -1,8 +1,8 @@
 //! `prony cache`: the engines that were built and the graphs that were made, whether they are whole, and what may go.
 
-use prony_forge::{ArtifactKind, Cache, Described, Entry, GraphMaking, Pruned, Rule};
-use prony_types::ExitCode;
+use prony_forge::{Cache, Described, Entry, GraphMaking, Pruned, Rule};
 use prony_types::os_text::path_to_text;
+use prony_types::{ArtifactKind, ExitCode};
 use serde_json::json;
 
 use crate::args::{CacheArgs, CacheVerb, PruneArgs, PruneRule};

@@ -12,7 +12,7 @@ use crate::error::{CliError, OrCliError as _};
 use crate::output::{View, print, print_json};
 use prony_run::utc_now;
 use prony_runtimes::home;
-use prony_runtimes::{self as runtimes, Installed, Order, Outcome, Package, Shelf, State, Stopped, Turn};
+use prony_runtimes::{self as runtimes, Installed, Order, Outcome, Package, Shelf, ShelfTurn, State, Stopped};
 use prony_work::Interrupt;
 use prony_work::megabytes;
 use prony_work::{Length, Watcher as _};
@@ -66,7 +66,7 @@ fn remove(shelf: &Shelf, args: &RuntimeNameArgs) -> Result<ExitCode, CliError> {
         return Err(anyhow!("{request} is not installed in {}; {}", shelf.folder.display(), what_is(shelf))).failed();
     }
     let on_wait = || View.say("another prony is changing this folder; waiting for it to end");
-    let turn = match Turn::wait(shelf, &interrupt, on_wait) {
+    let turn = match ShelfTurn::wait(shelf, &interrupt, on_wait) {
         Ok(turn) => turn,
         Err(error) if error.is::<Stopped>() => return Err(CliError::Interrupted(None)),
         Err(error) => return Err(error).failed(),
@@ -117,7 +117,7 @@ fn what_is(shelf: &Shelf) -> String {
 }
 
 fn list(shelf: &Shelf, args: &RuntimeListArgs) -> Result<ExitCode, CliError> {
-    Turn::tidy(shelf);
+    ShelfTurn::tidy(shelf);
     let found: Vec<(Package, Vec<Installed>)> =
         Package::ALL.into_iter().map(|name| (name, shelf.versions(name))).collect();
     let bytes = found.iter().flat_map(|(_, versions)| versions).map(Installed::bytes).sum();

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::installed::{InstallRecord, RECORD_FILE, SCHEMA};
 use super::pip::{Pip, Task};
 use super::platform::Platform;
-use super::stage::{Turn, sync_folder};
+use super::stage::{ShelfTurn, sync_folder};
 use super::{Installed, Request, Shelf, State, Stopped, layout};
 use crate::{FileRecord, Wheel, disk_error};
 
@@ -48,7 +48,7 @@ enum Fetched {
 /// Installs a runtime. Until its last step nothing is visible, and an error leaves nothing behind.
 pub fn install(shelf: &Shelf, order: &Order<'_>) -> anyhow::Result<Outcome> {
     let on_wait = || order.watcher.say("another prony is changing this folder; waiting for it to end");
-    let turn = Turn::wait(shelf, order.interrupt, on_wait)?;
+    let turn = ShelfTurn::wait(shelf, order.interrupt, on_wait)?;
     let stage = turn.stage()?;
     let path = match order.from {
         Some(path) => path.to_owned(),

@@ -17,18 +17,18 @@ const LOCK_FILE: &str = ".lock";
 /// The right to change the folder. The kernel takes it back when the process ends, whatever way; so whoever has it
 /// knows that the unfinished work of others will never be finished, and removes it.
 #[derive(Debug)]
-pub struct Turn<'a> {
+pub struct ShelfTurn<'a> {
     shelf: &'a Shelf,
     _lock: File,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> ShelfTurn<'a> {
     /// Waits for the turn; `on_wait` is called once if there is a wait.
-    pub fn wait(shelf: &'a Shelf, interrupt: &Interrupt, on_wait: impl FnOnce()) -> anyhow::Result<Turn<'a>> {
+    pub fn wait(shelf: &'a Shelf, interrupt: &Interrupt, on_wait: impl FnOnce()) -> anyhow::Result<ShelfTurn<'a>> {
         fs::create_dir_all(&shelf.folder).map_err(disk_error("make", &shelf.folder))?;
         let mut on_wait = Some(on_wait);
         loop {
-            if let Some(turn) = Turn::take(shelf)? {
+            if let Some(turn) = ShelfTurn::take(shelf)? {
                 return Ok(turn);
             }
             if let Some(tell) = on_wait.take() {
@@ -42,7 +42,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Takes the turn if it is free, and cleans up after those who did not end theirs.
-    fn take(shelf: &'a Shelf) -> anyhow::Result<Option<Turn<'a>>> {
+    fn take(shelf: &'a Shelf) -> anyhow::Result<Option<ShelfTurn<'a>>> {
         let path = shelf.folder.join(LOCK_FILE);
         let lock = File::options().create(true).append(true).open(&path).map_err(disk_error("open", &path))?;
         match lock.try_lock() {
@@ -55,14 +55,14 @@ impl<'a> Turn<'a> {
                 fs::remove_dir_all(entry.path()).map_err(disk_error("remove", &entry.path()))?;
             }
         }
-        Ok(Some(Turn { shelf, _lock: lock }))
+        Ok(Some(ShelfTurn { shelf, _lock: lock }))
     }
 
     /// Removes what was left unfinished, unless somebody is at work. For those who only read, so errors are left to
     /// those who write.
     pub fn tidy(shelf: &Shelf) {
         if shelf.folder.is_dir() {
-            let _ = Turn::take(shelf);
+            let _ = ShelfTurn::take(shelf);
         }
     }
 
