@@ -16,7 +16,7 @@ const NEARLY: f64 = 0.9;
 /// A cell in the making.
 #[derive(Debug)]
 pub struct CellFold {
-    /// What is known so far; figures are made when it is closed, or by [`CellFold::so_far`].
+    /// What is known so far; figures are made when it is closed, and for every record that is published before.
     pub record: CellRecord,
     /// What it is.
     pub spec: CellSpec,
